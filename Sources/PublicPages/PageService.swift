@@ -96,7 +96,9 @@ final class PageService: Sendable {
                 // again. Relative: the prefix may be a proxy's.
                 let query: String
                 switch answer {
-                case .known: query = isUndo ? "?\(Pages.Notice.undone.rawValue)" : ""
+                case .known(let standing):
+                    // It may still be off: by what was chosen before, or by somebody else with the mailbox.
+                    query = isUndo && !standing.isOff ? "?\(Pages.Notice.undone.rawValue)" : ""
                 case .tooLate: query = "?\(Pages.Notice.tooLate.rawValue)"
                 case .unknown, .busy: return reply(page(answer, .none, languages))
                 }

@@ -350,7 +350,8 @@ import Testing
         #expect(told.map(\.destination.text).sorted() == ["d_1", "d_2"])
         for delivery in told {
             let body = String(decoding: delivery.body, as: UTF8.self)
-            #expect(!body.contains("90000017") && !body.contains("u_2"), "\(body)")
+            // A sealed body may have any three characters.
+            #expect(!body.contains("90000017") && !body.contains(#""u_2""#), "\(body)")
         }
         // The same person again, and a third one, are the same contest.
         try await verify("u_2", isNew: false)

@@ -111,10 +111,10 @@ import Testing
         }
     }
 
-    /// An offer that is sent, and the link in it.
-    private func link() async throws -> String {
-        let send = try await gate.promo("first", to: "u_1")
-        let reply = try await gate.call("marketing", "POST", "/v1/sends", send)
+    /// A message that is sent, an offer if no other, and the link in it.
+    private func link(in send: JSONObject? = nil, by caller: String = "marketing") async throws -> String {
+        let offer = try await gate.promo("first", to: "u_1")
+        let reply = try await gate.call(caller, "POST", "/v1/sends", send ?? offer)
         let id = try #require(reply["send_id"].flatMap(SendID.init(uuidText:)), "\(reply.json)")
         let row = try #require(try gate.store.read { try $0.outbox(of: id) }.first)
         let found = try #require(
@@ -170,31 +170,41 @@ import Testing
 
     // MARK: Tests
 
-    @Test(arguments: [false, true])
+    @Test(arguments: [false, true], [300, 7_200] as [Int64])
     func `a link used again is a no of its own, which only the first use can be taken back of`(
-        isUsedAgain: Bool
-    )
-        async throws
-    {
+        isUsedAgain: Bool, seconds: Int64
+    ) async throws {
         try await say("c1", on: "push", saidAt: gate.clock.now())
         let link = try await link()
         #expect(try await ask(.mute, link).undoableUntil != nil)
-        hours(2)
+        gate.clock.advance(seconds: seconds)
         let between = gate.clock.now()
-        hours(2)
+        gate.clock.advance(seconds: seconds)
         if isUsedAgain {
             let standing = try await ask(.mute, link)
-            #expect(standing.isOff && standing.undoableUntil == nil)
-            // What follows within minutes is the same word.
+            #expect(standing.isOff && (standing.undoableUntil != nil) == (seconds < 450))
+            // What follows at once is the same word.
             let count = try gate.store.read { try $0.entryCount() }
-            gate.clock.advance(seconds: 60)
+            gate.clock.advance(seconds: 30)
             _ = try await ask(.mute, link)
             #expect(try gate.store.read { try $0.entryCount() } == count)
-            #expect(try await ask(.undo, link).isOff)
+            if seconds > 450 { #expect(try await ask(.undo, link).isOff) }
         }
         hours(1)
         try await say("late", on: "push", saidAt: between)
         #expect(try await standing("marketing", on: "push") == (isUsedAgain ? "withdrawn" : "given"))
+        try audit()
+    }
+
+    @Test func `two uses within minutes are taken back together`() async throws {
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        let link = try await link()
+        for _ in 0..<2 {
+            _ = try await ask(.mute, link)
+            gate.clock.advance(seconds: 120)
+        }
+        #expect(try await !ask(.undo, link).isOff)
+        #expect(try await isSent())
         try audit()
     }
 
@@ -228,6 +238,40 @@ import Testing
         if isImported { try await importChoice("user_off", "marketing", on: "push", at: no) }
         _ = try await ask(.undo, link)
         #expect(try await isSent() == !isImported)
+        try audit()
+    }
+
+    @Test(arguments: ["user_off", "default"], [-1, 1] as [Int64])
+    func `an imported no under a mute ends what is older than it and nothing newer`(
+        _ state: String, hoursLater: Int64
+    ) async throws {
+        hours(2)
+        let no = gate.clock.now().advanced(bySeconds: hoursLater * 3_600)
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        hours(2)
+        let link = try await link()
+        _ = try await ask(.mute, link)
+        gate.clock.advance(seconds: 60)
+        try await importChoice(state, "marketing", on: "push", at: no)
+        _ = try await ask(.undo, link)
+        #expect(try await isSent() == (hoursLater < 0))
+        try audit()
+    }
+
+    @Test func `repetitions use up no undo, and are few`() async throws {
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        let link = try await link()
+        for _ in 0..<4 * 24 {
+            _ = try await ask(.mute, link)
+            gate.clock.advance(seconds: 900)
+        }
+        let mutes = try gate.entries("preference").filter { $0["source"] == "unsubscribe_link" }
+        #expect((18...30).contains(mutes.count), "\(mutes.count)")
+        hours(1)
+        try await say("c2", on: "push", saidAt: gate.clock.now())
+        #expect(try await ask(.mute, link).undoableUntil != nil)
+        _ = try await ask(.undo, link)
+        #expect(try await standing("marketing", on: "push") == "given")
         try audit()
     }
 
@@ -345,19 +389,78 @@ import Testing
         try audit()
     }
 
-    @Test(arguments: [false, true])
-    func `STOP is newer than an off that stands`(isStopped: Bool) async throws {
+    @Test(arguments: [false, true], [180, 7_200] as [Int64])
+    func `STOP is newer than an off that stands`(isStopped: Bool, seconds: Int64) async throws {
         try await address("n", "sms", "+4790000017")
         try await say(
             "c1", to: "transactional", under: "sms_service", on: "sms", at: "n", saidAt: gate.clock.now())
         try await choose("user_off", "transactional", on: "sms", at: "n")
-        hours(1)
+        gate.clock.advance(seconds: seconds)
         let between = gate.clock.now()
-        hours(1)
+        gate.clock.advance(seconds: seconds)
         if isStopped { try await stop("r1") }
         hours(1)
         try await importChoice("user_on", "transactional", on: "sms", of: "n", at: between)
         #expect(try await isOn("transactional", on: "sms") == !isStopped)
+        try audit()
+    }
+
+    /// No consent counts there any more, and the law asks for none.
+    @Test(arguments: [120, 7_200] as [Int64])
+    func `STOP said again is of all that the first ended`(seconds: Int64) async throws {
+        try await address("n", "sms", "+4790000017")
+        try await say(
+            "c1", to: "transactional", under: "sms_service", on: "sms", at: "n", saidAt: gate.clock.now())
+        try await stop("r1")
+        gate.clock.advance(seconds: seconds)
+        let between = gate.clock.now()
+        gate.clock.advance(seconds: seconds)
+        try await stop("r2")
+        hours(1)
+        try await importChoice("user_on", "transactional", on: "sms", of: "n", at: between)
+        #expect(try await !isOn("transactional", on: "sms"))
+        try audit()
+    }
+
+    @Test func `a link to a device without a token is to the channel`() async throws {
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        let link = try await link()
+        // The phone registers under another id.
+        let moved = try await gate.call(
+            "product", "PUT", "/v1/recipients/u_1/devices/again",
+            [
+                "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-u_1")),
+                "region": "DE", "time_zone": "Europe/Berlin", "os_permission": "granted",
+                "critical_alerts": true,
+            ])
+        try #require(moved.status == 200, "\(moved.json)")
+        #expect(try await ask(.mute, link).isOff)
+        #expect(try await !isSent())
+        try audit()
+    }
+
+    @Test func `a line may withdraw what it says was agreed to before a reply`() async throws {
+        try await address("n", "sms", "+4790000017")
+        let before = gate.clock.now()
+        hours(1)
+        try await stop("r1")
+        let notice = try #require(
+            gate.policy.bundle.notices.values.first { $0.key.id == "sms_service" && $0.key.language == "en" })
+        let yes: JSONObject = [
+            "id": "t1", "purpose": "transactional", "channel": "sms", "address": "n", "method": "web_form",
+            "jurisdiction": "DE", "event_time": .string(before.rfc3339),
+            "notice": [
+                "id": "sms_service", "version": .string(notice.key.version), "language": "en",
+                "sha256": .string(notice.sha256),
+            ],
+        ]
+        let line: JSONObject = [
+            "user": "u_1", "consents": [.object(yes)],
+            "withdrawals": ["t1": ["event_time": .string(before.advanced(bySeconds: 60).rfc3339)]],
+        ]
+        let reply = try await ImportTests.take(line, into: gate)
+        #expect(reply.status == 200 && reply.json["refused"]?.arrayValue?.isEmpty != false, "\(reply.json)")
+        #expect(try await standing("transactional", on: "sms") == "withdrawn")
         try audit()
     }
 
@@ -393,6 +496,24 @@ import Testing
             "user_off", "social", on: "push", of: "u_1", at: isOlder ? no : gate.clock.now())
         try await report(isSubscribed: true)
         #expect(try await isOn("social", on: "push") == isOlder)
+        try audit()
+    }
+
+    @Test func `an audit ends what it switched off although a mute was taken back meanwhile`() async throws {
+        let yes: JSONObject = [
+            "channel": "push", "source": "in_app_settings", "state": "user_on", "device": "u_1",
+        ]
+        try await request("PUT", "/preferences/social", yes)
+        var mention = try await gate.example("social.mention", "first", to: "u_1", as: "social")
+        mention["channel"] = "push"
+        let link = try await link(in: mention, by: "social")
+        try await report(isSubscribed: false)
+        _ = try await ask(.mute, link)
+        gate.clock.advance(seconds: 60)
+        _ = try await ask(.undo, link)
+        hours(1)
+        try await report(isSubscribed: true)
+        #expect(try await isOn("social", on: "push"))
         try audit()
     }
 

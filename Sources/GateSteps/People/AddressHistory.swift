@@ -172,7 +172,7 @@ extension StepContext {
         for category in Category.allCases {
             guard let saidAt = history.newest(category),
                 let no = try sharedNo(
-                    to: category, at: address, of: subject, by: .gateway, since: saidAt, at: now),
+                    to: category, at: address, of: subject, by: .gateway, saidAt: saidAt, at: now),
                 !no.edit.person.hasAgreed(
                     to: policy.purposes(endedWith: category), at: no.choice, since: saidAt)
             else { continue }

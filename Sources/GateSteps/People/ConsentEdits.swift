@@ -9,9 +9,12 @@ package import WireProtocol
 extension StepContext {
     /// Records that a person gave, refused or withdrew consent.
     ///
-    /// - Parameter isCiting: Whether the answer to a record that is there already names its entry, which is looked up for it.
+    /// - Parameters:
+    ///   - isCiting: Whether the answer to a record that is there already names its entry, which is looked up for it.
+    ///   - isEnded: Whether the same request withdraws it.
     package func addConsent(
-        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant, isCiting: Bool = true
+        _ body: ConsentBody, of user: UserID, by caller: CallerName, at now: Instant, isCiting: Bool = true,
+        isEnded: Bool = false
     ) throws -> Recorded {
         guard var edit = try beginEdit(of: user, at: now) else {
             throw StepRefusal(.notFound, detail: "register the recipient first")
@@ -55,7 +58,8 @@ extension StepContext {
         }
         try rules.requireTrue(record, of: edit.before)
         edit.apply(record)
-        try requireNoLaterNo(than: record, in: edit)
+        // Only now is it known whether the yes counts. A step that throws leaves nothing.
+        if !isEnded { try requireNoLaterNo(than: record, in: edit) }
         return try finish(edit, applying: record, isForEveryChannel: false)
     }
 
@@ -69,7 +73,7 @@ extension StepContext {
             throw StepRefusal(
                 .wrongState,
                 detail:
-                    "after `event_time` the recipient said no to marketing on this channel, which ends consent to `\(given.purpose)`, too; ask again"
+                    "a no to marketing on this channel was said after `event_time`, or was received after it, and ends consent to `\(given.purpose)`, too; ask again"
             )
         }
         let address = edit.person.addresses.first { $0.tag == given.address }
@@ -79,7 +83,7 @@ extension StepContext {
             throw StepRefusal(
                 .wrongState,
                 detail:
-                    "after `event_time` a reply from this number or mailbox ended every consent there; ask again"
+                    "a reply from this number or mailbox was received after `event_time` and ended every consent there; ask again"
             )
         }
     }

@@ -99,8 +99,11 @@ extension StepContext {
         for consent in line.consents where !losesNo {
             try take(\.consents, consent.pointer, in: &result) {
                 try rules.require(.addConsent, of: caller)
-                return try addConsent(consent.body, of: line.user, by: caller, at: now, isCiting: false)
-                    .isReplayed ? .unchanged : .recorded
+                // One that the line withdraws may be of before a no to something else: it ends all the same.
+                let isEnded = line.withdrawals.contains { $0.name == consent.body.id }
+                return try addConsent(
+                    consent.body, of: line.user, by: caller, at: now, isCiting: false, isEnded: isEnded
+                ).isReplayed ? .unchanged : .recorded
             }
         }
         for withdrawal in line.withdrawals {
@@ -310,8 +313,11 @@ extension StepContext {
                 subject: person.subject.id, scope: scope, channel: channel, destination: place,
                 state: choice.storedState, source: choice.source, at: said.counts, caller: caller)
             let known = try knownChoice(before: reported, of: person.person, at: now)
+            let isBeforeReply = try isBeforeReply(reported, of: person.person)
             isStanding =
-                isStanding && stands(known, before: reported, isTimed: imported.eventTime != nil, at: now)
+                isStanding
+                && (isBeforeReply
+                    || stands(known, before: reported, isTimed: imported.eventTime != nil, at: now))
                 && endsNothing(
                     reported, isForEveryChannel: choice.channel == nil, isTimed: imported.eventTime != nil,
                     of: person, at: now)
@@ -332,8 +338,19 @@ extension StepContext {
     /// nobody can say later that it is older than a yes of another file.
     private static let untimedSeconds: Int64 = 86_400
 
-    /// The newest choice at the place of one that is reported. For a no it is the person's own: what an audit recorded, and what a link
-    /// did that can still be taken back, is passed over.
+    /// Whether a yes at a number or mailbox was said before a reply that switched it off there: one that was repeated within minutes
+    /// is in no choice.
+    private func isBeforeReply(_ reported: PreferenceRecord, of person: RecipientSnapshot) throws -> Bool {
+        guard reported.state == .userOn, let category = Category(rawValue: reported.scope),
+            let address = person.addresses.first(where: { $0.tag == reported.destination }),
+            person.state.isOffByReply(category, address.channel, at: address.tag, since: .longAgo),
+            let replied = try history(of: AddressKey(address)).repliedAt
+        else { return false }
+        return reported.at <= replied
+    }
+
+    /// The newest choice at the place of one that is reported. Before anything but a yes it is the person's own: what an audit
+    /// recorded, and what a link did that can still be taken back, is passed over.
     private func knownChoice(
         before reported: PreferenceRecord, of person: RecipientSnapshot, at now: Instant
     ) throws -> PreferenceRecord? {
@@ -341,7 +358,7 @@ extension StepContext {
             choice.source != .driftAudit && !choice.isUndoableMute(at: now)
         }
         let newest = person.state.preferences.first { $0.isSameChoice(as: reported) }
-        guard let newest, reported.state.isOff, !isOwn(newest) else { return newest }
+        guard let newest, reported.state != .userOn, !isOwn(newest) else { return newest }
         return try memory.preferenceHistory(of: person.subject.id).last {
             $0.isSameChoice(as: reported) && isOwn($0)
         }
@@ -352,7 +369,7 @@ extension StepContext {
         _ known: PreferenceRecord?, before reported: PreferenceRecord, isTimed: Bool, at now: Instant
     ) -> Bool {
         guard let known else { return reported.state == .default }
-        if reported.state.isOff
+        if reported.state != .userOn
             ? known.stands(againstNoSaidAt: reported.at)
             : known.at > reported.at || known.at == reported.at && known.state.isOff
         {
@@ -376,26 +393,31 @@ extension StepContext {
         else { return true }
         let place = reported.level == .address ? reported.destination : nil
         let undone = Set(person.consents.lazy.filter { $0.state == .undone }.compactMap(\.withdraws))
+        // Without what a link ended that can still be taken back.
+        let consents = person.consents.filter {
+            $0.state != .withdrawn || $0.source != .gateway
+                || !UnsubscribeLink.isUndoable(from: $0.receivedAt, at: now)
+        }
+        let inForce = ConsentLedger.consentsInForce(in: consents)
         let since = now.advanced(bySeconds: -Self.untimedSeconds)
         return policy.purposes(endedWith: category).allSatisfy { purpose in
             // An off is a no without a consent before it. `default`, and a purpose asked for besides, only ends a consent that was given.
             if reported.state == .default || purpose.text != category.rawValue,
-                !person.person.consentsInForce.isGiven(purpose, on: reported.channel, at: place)
+                !inForce.isGiven(purpose, on: reported.channel, at: place)
             {
                 return true
             }
             // A newer yes of the same place is one whatever was agreed to there before.
             let scope = ConsentsInForce.Scope(purpose: purpose, channel: reported.channel, address: place)
             if reported.channel == .push || place != nil,
-                let newest = person.person.consentsInForce.byScope[scope], newest.state == .given,
+                let newest = inForce.byScope[scope], newest.state == .given,
                 newest.moment > reported.at
             {
                 return true
             }
-            return person.consents.contains {
+            return consents.contains {
                 guard $0.state == .withdrawn, $0.purpose == purpose, $0.channel == reported.channel,
-                    $0.address == nil || $0.address == place, !undone.contains($0.idTag),
-                    $0.source != .gateway || !UnsubscribeLink.isUndoable(from: $0.receivedAt, at: now)
+                    $0.address == nil || $0.address == place, !undone.contains($0.idTag)
                 else { return false }
                 return isTimed
                     ? $0.eventTime >= reported.at

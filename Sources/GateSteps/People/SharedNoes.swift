@@ -28,7 +28,7 @@ extension StepContext {
     /// Switches a category off for everybody else who registered some numbers or mailboxes, as a link in their own message would:
     /// a no that came by an address, or an objection of somebody who has it, is about the address (SG-0045). At most
     /// ``replyHolderCountMax`` people in one step. Where it was said before it is recorded again, unless since the no was said or as a
-    /// repetition (``UnsubscribeLink/repeatStart(of:)``), as far as the step has room.
+    /// repetition (``LinkTarget/repeatStart(at:)``), as far as the step has room.
     ///
     /// - Returns: The choices that were recorded, and where it does not hold for all of them yet the last entry: an alarm was
     ///   raised, and the same act goes on with the others.
@@ -43,7 +43,7 @@ extension StepContext {
         for (holder, address) in holders where holder != own {
             guard
                 let no = try sharedNo(
-                    to: category, at: address, of: holder, by: caller, since: .longAgo, at: now)
+                    to: category, at: address, of: holder, by: caller, saidAt: nil, at: now)
             else {
                 muted.append((holder, address))
                 continue
@@ -57,11 +57,10 @@ extension StepContext {
             last = try choose(no.choice, on: [no.choice.channel], in: no.edit).entry
             choices.append(no.choice)
         }
-        let start = min(saidAt, UnsubscribeLink.repeatStart(of: now))
         for (holder, address) in muted where choices.count < Self.replyHolderCountMax {
             guard
                 let no = try sharedNo(
-                    to: category, at: address, of: holder, by: caller, since: start, at: now)
+                    to: category, at: address, of: holder, by: caller, saidAt: saidAt, at: now)
             else { continue }
             try choose(no.choice, on: [no.choice.channel], in: no.edit)
             choices.append(no.choice)
@@ -72,10 +71,11 @@ extension StepContext {
     /// The choice that switches a category off for a person because of another's no at the same number or mailbox; `nil` where it
     /// would change nothing.
     ///
-    /// - Parameter start: A no by a link or another's that was recorded there since then is this one. A no of long ago is the same as any.
+    /// - Parameter saidAt: When the no was said: what a link or another's no recorded there since then, or as a repetition
+    ///   (``LinkTarget/repeatStart(at:)``), is this one. `nil` where any that stands is.
     func sharedNo(
         to category: GateVocabulary.Category, at address: AddressKey, of holder: SubjectID,
-        by caller: CallerName, since start: Instant, at now: Instant
+        by caller: CallerName, saidAt: Instant?, at now: Instant
     ) throws -> (choice: PreferenceRecord, edit: PersonEdit)? {
         guard policy.category(category).switchOff == .anyone, let edit = try beginEdit(of: holder, at: now),
             let place = edit.person.addresses[address]?.tag
@@ -83,6 +83,7 @@ extension StepContext {
         let link = UnsubscribeLink(
             of: edit.subject, category: category, channel: address.channel, destination: place)
         let target = try LinkTarget.load(link, from: memory)
+        let start = saidAt.map { min($0, target.repeatStart(at: now)) } ?? .longAgo
         guard !target.isMuted(since: start, under: policy, byAnybody: true) else { return nil }
         let choice = PreferenceRecord(
             subject: holder, scope: category.rawValue, channel: address.channel, destination: place,

@@ -356,7 +356,8 @@ extension EvidenceFold {
             $0.isSameChoice(as: choice) && $0.isSuppression
         }
         let before = choices[choice.subject, default: []].last {
-            $0.isSameChoice(as: choice) && $0.source != .driftAudit
+            // An audit suppresses only what is on, so an off among these is a mute that was taken back.
+            $0.isSameChoice(as: choice) && $0.source != .driftAudit && !$0.state.isOff
         }
         return isSuppressed && choice.state == before?.state ?? .default
     }

@@ -39,10 +39,13 @@ extension PersonEdit {
         let muted = state.undoableMutes(on: channel, at: place, now: now)
         let everyText = policy.endsEveryText(on: channel, at: now)
         for category in Category.allCases
-        where (everyText || ended.contains(category) || muted.contains(category))
+        where
+            (everyText || ended.contains(category) || muted.contains(category)
+            || state.isOffByReply(category, channel, at: place, since: .longAgo))
             && policy.category(category).switchOff == .anyone
         {
-            guard muted.contains(category) || !state.isOff(category, channel, at: place, since: since) else {
+            guard muted.contains(category) || !state.isOffByReply(category, channel, at: place, since: since)
+            else {
                 continue
             }
             append(
@@ -104,8 +107,12 @@ extension StepContext {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
             guard inForce.isEndedByReply(here, since: since) else { return false }
         }
-        return categories(endedWith: everyText).allSatisfy {
-            state.isOff($0, address.channel, at: place, since: since)
+        // What a reply ended before is ended again.
+        let endedBefore = Category.allCases.filter {
+            state.isOffByReply($0, address.channel, at: place, since: .longAgo)
+        }
+        return (categories(endedWith: everyText) + endedBefore).allSatisfy {
+            state.isOffByReply($0, address.channel, at: place, since: since)
         }
     }
 
@@ -153,13 +160,13 @@ extension ConsentsInForce {
 }
 
 extension RecipientState {
-    /// Whether a category was switched off at a place, at a moment or later.
-    fileprivate func isOff(
+    /// Whether a reply switched a category off at a place, at a moment or later.
+    func isOffByReply(
         _ category: GateVocabulary.Category, _ channel: Channel, at place: Tag, since moment: Instant
     ) -> Bool {
         preferences.contains {
             $0.scope == category.rawValue && $0.channel == channel && $0.destination == place
-                && $0.state.isOff && $0.stands(againstNoSaidAt: moment)
+                && $0.state.isOff && $0.source == .reply && $0.stands(againstNoSaidAt: moment)
         }
     }
 }

@@ -54,9 +54,11 @@ package struct UnsubscribeLink: Hashable, Sendable {
         now < use.advanced(bySeconds: undoSeconds)
     }
 
-    /// Since when a mute is the same word as one that is said now: as long as it can be taken back. Later it is a word of its own,
-    /// newer than a yes of between the two that is reported after it.
-    static func repeatStart(of now: Instant) -> Instant { now.advanced(bySeconds: -undoSeconds) }
+    /// For how long a mute that is said again is the same word: a form that is sent twice. Later it is a word of its own, newer than a yes
+    /// of between the two that is reported after it.
+    static let repeatSeconds: Int64 = 60
+    /// The same where more than ``undoCountMax`` were recorded in ``undoWindowSeconds``.
+    static let oftenRepeatSeconds: Int64 = 3_600
 
     /// How many mutes at one place can be taken back in ``undoWindowSeconds``. Each mute that is taken back leaves records that
     /// are never deleted, and a link may be in many hands.

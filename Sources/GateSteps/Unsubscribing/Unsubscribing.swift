@@ -7,7 +7,7 @@ import GateRecords
 extension StepContext {
     /// Switches off the category of a link, which withdraws the consent as every choice from `unsubscribe_link` does; at a
     /// mailbox for everybody who has it, whether or not the link's own person still does (SG-0045, SG-0057). A second time
-    /// within ``UnsubscribeLink/undoSeconds`` changes and records nothing.
+    /// within ``UnsubscribeLink/repeatSeconds`` changes and records nothing.
     ///
     /// The others come first: the link stands as used once it counts for all.
     ///
@@ -22,15 +22,15 @@ extension StepContext {
         let shared = try shareNo(
             target.link.category, with: try memory.mailboxHolders(of: target.link, of: target.person.subject),
             besides: target.link.subject, by: .gateway, saidAt: now, at: now)
-        try remember(shared.choices, of: target.link, after: target.lastUsedUp(at: now), at: now)
+        try remember(shared.choices, of: target.link, after: target.endOfLastUndo(at: now), at: now)
         guard shared.unfinished == nil else { return nil }
-        if !target.isMuted(since: UnsubscribeLink.repeatStart(of: now), under: policy) {
+        if !target.isMuted(since: target.repeatStart(at: now), under: policy) {
             let choice = PreferenceRecord(
                 subject: target.link.subject, scope: target.link.category.rawValue,
                 channel: target.link.channel, destination: target.place, state: .userOff,
                 source: .unsubscribeLink, at: now, caller: .gateway)
             try choose(choice, on: [choice.channel], in: beginEdit(of: target.person, at: now))
-            try remember([choice], of: target.link, after: target.lastUsedUp(at: now), at: now)
+            try remember([choice], of: target.link, after: target.endOfLastUndo(at: now), at: now)
             target = try LinkTarget.load(target.link, from: memory)
         }
         return target.standing(at: now, under: policy)
@@ -127,7 +127,7 @@ struct LinkMute: Hashable, Sendable {
 
     func isRecent(at now: Instant) -> Bool { UnsubscribeLink.isUndoable(from: at, at: now) }
 
-    /// The mute's choice, and the withdrawals that were recorded with it, while none of them has been replaced.
+    /// What taking a mute back gives: the choice before it, and its withdrawals, which then count as never said.
     struct Undoable {
         /// When the mute was.
         var at: Instant
@@ -236,7 +236,9 @@ package struct LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
         else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
-        let place = person.person.destination(tagged: link.destination, on: link.channel)?.tag
+        let destination = person.person.destination(tagged: link.destination, on: link.channel)
+        // A device without a token receives nothing: it is as good as gone, and its phone may have another id by now.
+        let place = destination?.device?.isActive == false ? nil : destination?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
         let choices = try choice.map { choice in
             try store.preferenceHistory(of: link.subject).filter { $0.isAbout(choice) }
@@ -296,7 +298,7 @@ package struct LinkTarget {
 
     /// When the time ended in which an earlier use of the link could be taken back, of whomever it was. Who registered the mailbox in
     /// that time was muted by that use.
-    func lastUsedUp(at now: Instant) -> Instant {
+    func endOfLastUndo(at now: Instant) -> Instant {
         guard let choice, choice.isMute, !choice.isUndoableMute(at: now) else { return .longAgo }
         return choice.at.advanced(bySeconds: UnsubscribeLink.undoSeconds)
     }
@@ -309,12 +311,27 @@ package struct LinkTarget {
         }.first
     }
 
-    /// Whether no mute can be taken back: more were recorded than can be (``UnsubscribeLink/undoCountMax``), or somebody else said
+    /// Since when a mute is the same word as one that is said now (``UnsubscribeLink/repeatSeconds``). Where many were recorded lately
+    /// for longer: each leaves records that are never deleted, and a link may be in a robot's hands.
+    func repeatStart(at now: Instant) -> Instant {
+        let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
+        let isOften =
+            choices.count(where: { $0.isMute && $0.at > windowStart }) > UnsubscribeLink.undoCountMax
+        return now.advanced(
+            bySeconds: isOften ? -UnsubscribeLink.oftenRepeatSeconds : -UnsubscribeLink.repeatSeconds)
+    }
+
+    /// Whether no mute can be taken back: as many were as can be (``UnsubscribeLink/undoCountMax``), or somebody else said
     /// no by the mailbox since.
     func isFinal(at now: Instant) -> Bool {
         if link.mailbox != nil, !history.isUndoable(link.category, by: link.id, at: now) { return true }
         let windowStart = now.advanced(bySeconds: -UnsubscribeLink.undoWindowSeconds)
-        return choices.count(where: { $0.isMute && $0.at > windowStart }) > UnsubscribeLink.undoCountMax
+        let address = link.channel == .push ? nil : link.destination
+        let undone = person.consents.filter {
+            $0.state == .undone && $0.purpose.text == link.category.rawValue && $0.channel == link.channel
+                && ($0.address == nil || $0.address == address) && $0.receivedAt > windowStart
+        }
+        return Set(undone.map(\.receivedAt)).count >= UnsubscribeLink.undoCountMax
     }
 }
 
