@@ -422,18 +422,44 @@ import Testing
         try audit()
     }
 
-    @Test func `a link to a device without a token is to the channel`() async throws {
-        try await say("c1", on: "push", saidAt: gate.clock.now())
-        let link = try await link()
-        // The phone registers under another id.
-        let moved = try await gate.call(
-            "product", "PUT", "/v1/recipients/u_1/devices/again",
+    /// Registers the phone under another id.
+    private func move(to id: String) async throws {
+        try await request(
+            "PUT", "/devices/\(id)",
             [
                 "platform": "ios", "app": "no.getdrop.app", "token": .string(apnsToken("token-of-u_1-u_1")),
                 "region": "DE", "time_zone": "Europe/Berlin", "os_permission": "granted",
                 "critical_alerts": true,
             ])
-        try #require(moved.status == 200, "\(moved.json)")
+    }
+
+    @Test(arguments: ["in_app_settings", "unsubscribe_link", "link"])
+    func `what was switched off at a phone is off at it under another id`(how: String) async throws {
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        if how == "link" {
+            _ = try await ask(.mute, link())
+        } else {
+            let no: JSONObject = [
+                "channel": "push", "source": .string(how), "state": "user_off", "device": "u_1",
+            ]
+            try await request("PUT", "/preferences/marketing", no)
+        }
+        hours(1)
+        try await say("c2", on: "push", saidAt: gate.clock.now())
+        try await move(to: "again")
+        #expect(try await !isSent())
+        let yes: JSONObject = [
+            "channel": "push", "source": "in_app_settings", "state": "user_on", "device": "again",
+        ]
+        try await request("PUT", "/preferences/marketing", yes)
+        #expect(try await isSent())
+        try audit()
+    }
+
+    @Test func `a link to a device without a token is to the channel`() async throws {
+        try await say("c1", on: "push", saidAt: gate.clock.now())
+        let link = try await link()
+        try await move(to: "again")
         #expect(try await ask(.mute, link).isOff)
         #expect(try await !isSent())
         try audit()

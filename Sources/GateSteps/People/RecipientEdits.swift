@@ -57,11 +57,9 @@ extension StepContext {
         (device.subject, device.tag, device.id, device.seenAt) = (person.subject.id, tag, id, now)
         device.region = try device.region.map { try observation($0, now: now) }
         // A token is one app on one phone. A record with it in another account is out of date.
-        if let other = try memory.device(withToken: device.tokenIdentity),
-            (other.subject, other.tag) != (device.subject, device.tag)
-        {
-            try deactivate(other, because: .tokenTaken, by: caller, at: now)
-        }
+        let other = try memory.device(withToken: device.tokenIdentity)
+        let replaced = other.flatMap { ($0.subject, $0.tag) == (device.subject, device.tag) ? nil : $0 }
+        if let replaced { try deactivate(replaced, because: .tokenTaken, by: caller, at: now) }
         // What is composed for one push service means nothing to another, and a seal is bound to its app.
         if let earlier, !earlier.isPushedTo(like: device) {
             try withdrawWaiting(for: tag, of: person, at: now) { OutboxState($0).content == .ready }
@@ -71,6 +69,12 @@ extension StepContext {
                 device, action: earlier == nil ? .registered : .updated,
                 isTokenChanged: earlier.map { $0.tokenIdentity != device.tokenIdentity }),
             of: person.subject.id, by: caller, at: now)
+        // The same phone under another id: what was switched off at it is off at it still.
+        if let replaced, replaced.subject == device.subject {
+            var edit = PersonEdit(besidesConsentsOf: try self.person(user), policy: policy, at: now)
+            _ = edit.carryNoes(from: replaced.tag, to: tag, on: .push, by: caller)
+            try write(edit)
+        }
         let after = try self.person(user)
         try reconsider(person.subject.id, as: after, because: .recipientChanged, at: now)
         if earlier?.osPermission == .granted, device.osPermission == .denied {

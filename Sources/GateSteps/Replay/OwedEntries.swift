@@ -52,7 +52,7 @@ struct OwedEntries {
 
     /// Whether an entry is of the kinds that an act is held together by.
     static func begins(_ entry: TrailEntry) -> Bool {
-        [.consent, .preference, .address].contains(entry.kind)
+        [.consent, .preference, .address, .device].contains(entry.kind)
     }
 
     /// The entries left of each reading; an empty one is an act that is whole.
@@ -167,11 +167,11 @@ private struct ActAgain {
 
     func requests(for change: PersonChange) -> [Request] {
         switch change {
-        case .consent(let record): requests(for: record)
-        case .preference(let choice): requests(for: choice)
+        case .consent(let record): return requests(for: record)
+        case .preference(let choice): return requests(for: choice)
         case .address(let address, let action, let replaced):
             // Whether the number or mailbox was taken back before somebody registered it is in no entry.
-            [false, true].map { isTakenBack in
+            return [false, true].map { isTakenBack in
                 Request { edit in
                     edit.append(change, by: caller)
                     if let replaced {
@@ -182,7 +182,17 @@ private struct ActAgain {
                     }
                 }
             }
-        default: []
+        case .device(let device, _, _):
+            // Whose token it took is in no entry: nobody's, or that of another device of the person's, which has none any more.
+            let without = person.person.devices.filter { !$0.isActive && $0.tag != device.tag }
+            let others: [Tag?] = [nil] + without.map(\.tag)
+            return others.map { other in
+                Request { edit in
+                    edit.append(change, by: caller)
+                    if let other { _ = edit.carryNoes(from: other, to: device.tag, on: .push, by: caller) }
+                }
+            }
+        default: return []
         }
     }
 
