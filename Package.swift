@@ -154,7 +154,7 @@ let package = Package(
                 "GateVocabulary",
                 "KeyLifecycle", "OpenSSLCrypto", "GateRecords", "SealedFormat",
                 "SendPlanning", "WireProtocol",
-            ], isConfined: true),
+            ], computes: false, isConfined: true),
         module("UnixHTTPClient", [nio, nioPosix, nioHTTP1], computes: false),
         module("UnixSockets", computes: false),
 
@@ -177,7 +177,7 @@ let package = Package(
             ], isConfined: true),
         module(
             "TrailDirectory",
-            ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
+            ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"], computes: false),
         module(
             "PolicyFiles",
             [
