@@ -62,7 +62,7 @@ extension RecordReading {
         }
         var counts = (type: 0, category: 0, everything: 0)
         let forwards = try countedForwards(of: subject, since: earliest, limit: KnownForwards.countMax)
-        // In place: each send looks at all of them, and an element of a loop is a copy.
+        // A span reads each record in place; a `for` loop would copy them all for every send.
         let places = forwards.span
         for index in places.indices
         where places[index].isShadow == isShadow && (besides == nil || places[index].send != besides) {

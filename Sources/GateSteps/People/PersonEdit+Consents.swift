@@ -320,8 +320,8 @@ extension PersonEdit {
 extension PreferenceRecord {
     /// Whether a no of some moment changes nothing where this was said: it is newer, or as old and a no itself.
     ///
-    /// What an audit recorded is no word of the person's, and neither is that nothing was ever chosen before a mute that was taken
-    /// back (``before(in:of:at:)``).
+    /// A record of the drift audit never stands: it is no word of the person's. Neither does the `default` that
+    /// ``before(in:of:at:)`` gives where nothing was chosen before a mute.
     func stands(againstNoSaidAt moment: Instant) -> Bool {
         let isNeverChosen = state == .default && caller == .gateway && source.isOfLink
         guard source != .driftAudit, !isNeverChosen else { return false }

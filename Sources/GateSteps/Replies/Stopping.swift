@@ -107,7 +107,7 @@ extension StepContext {
             let here = ConsentsInForce.Scope(purpose: purpose, channel: address.channel, address: place)
             guard inForce.isEndedByReply(here, since: since) else { return false }
         }
-        // What a reply ended before is ended again.
+        // A repeated reply also renews the choices that an earlier reply made.
         let endedBefore = Category.allCases.filter {
             state.isOffByReply($0, address.channel, at: place, since: .longAgo)
         }

@@ -127,7 +127,7 @@ struct LinkMute: Hashable, Sendable {
 
     func isRecent(at now: Instant) -> Bool { UnsubscribeLink.isUndoable(from: at, at: now) }
 
-    /// What taking a mute back gives: the choice before it, and its withdrawals, which then count as never said.
+    /// The parts of a mute that an undo needs: the choice that holds again, and the withdrawals that then count as never said.
     struct Undoable {
         /// When the mute was.
         var at: Instant
@@ -166,7 +166,7 @@ struct LinkMute: Hashable, Sendable {
             $0.state == .withdrawn && $0.source == .gateway && $0.receivedAt == at && $0.eventTime == at
         }
         let before = choice.before(in: history, of: person.person.state, at: now)
-        // Where a link had switched it off before, for good, only a consent that was given since is there to be given back.
+        // A mute on top of one that is final gives back nothing but a consent that it withdrew by name.
         let isFinal = before.isOffByLink && !before.isUndoableMute(at: now)
         guard isAllOwn, !isFinal || since.contains(where: { $0.withdraws != nil }) else { return nil }
         return Undoable(at: choice.at, choiceBefore: before, withdrawals: since)
