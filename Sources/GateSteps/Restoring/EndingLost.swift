@@ -63,7 +63,7 @@ extension GateMemory {
                 let choice = state.preferences.first {
                     $0.scope == category.rawValue && $0.channel == channel && $0.destination == nil
                 }
-                if choice?.stands(againstNoSaidAt: restoredAt) != true {
+                if choice.map({ $0.state.isOff && $0.stands(againstNoSaidAt: restoredAt) }) != true {
                     try switchOff(category, on: channel, of: subject, at: now)
                 }
             }
