@@ -312,7 +312,7 @@ import Testing
             bundle.replace(file, path, with: value)
         }
         #expect(StatuteBook(try bundle.read().get()).flaws() == [])
-        #expect(StatuteBook.points(of: "Art. 16(1)(b), Art. 6(1)(A)") == ["a"])
+        #expect(PageChecker.points(of: "Art. 16(1)(b), Art. 6(1)(A)") == ["a"])
     }
 
     // MARK: Texts that sell

@@ -614,7 +614,7 @@ import Testing
         ("pin2", false), ("pinned_by", false), ("postcode", false), ("encoder", false), ("tandem", false),
     ])
     func `a param is known for a secret by a word of its name`(name: String, isSecret: Bool) {
-        #expect(StatuteBook.namesSecret(name) == isSecret)
+        #expect(PageChecker.namesSecret(name) == isSecret)
     }
 
     @Test func `a bundle that lost its cases is refused, whatever it decides`() throws {

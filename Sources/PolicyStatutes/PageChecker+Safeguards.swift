@@ -3,24 +3,30 @@ import GateVocabulary
 
 /// What a page may not say although it reads well and no single decision under it breaks a statute: how codes travel,
 /// who may record a person's will, who is kept from what, and when marketing goes out.
-extension StatuteBook {
-    func safeguardFlaws() -> [PolicyDiagnostic] {
-        bundle.types.values.sorted { $0.id < $1.id }.flatMap {
-            codeFlaws($0) + minorFlaws($0) + carriedFlaws($0)
+extension PageChecker {
+    func checkSafeguards() {
+        for type in types {
+            checkCodes(type)
+            checkMinors(type)
+            checkCarried(type)
         }
-            + recorderFlaws() + readerFlaws() + mixedFlaws() + codeTextFlaws() + plausibilityFlaws()
+        checkRecorders()
+        checkReaders()
+        checkMixedGrants()
+        checkCodeTexts()
+        checkPlausibility()
     }
 
     // MARK: What a text carries along
 
     /// A warning is believed, so what others wrote brings nothing in it that can be followed: a device names itself. Who is
     /// told of a breach is told by us whom to ask.
-    private func carriedFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
+    private func checkCarried(_ type: NotificationType) {
         guard type.category == .security || type.category == .transactional, type.mandatory == nil else {
-            return []
+            return
         }
-        return type.params.sorted { $0.key < $1.key }.compactMap { name, schema in
-            guard case .text(_, let rule) = schema.kind else { return nil }
+        for (name, schema) in type.params.sorted(by: { $0.key < $1.key }) {
+            guard case .text(_, let rule) = schema.kind else { continue }
             var refused: Set<TextAllowance> = [.phoneNumbers, .emailAddresses]
             if type.category == .security {
                 refused.formUnion([.lineBreaks, .reference])
@@ -29,9 +35,9 @@ extension StatuteBook {
                 }
             }
             let lets = TextAllowance.allCases.filter { refused.contains($0) && rule.allowances.contains($0) }
-            guard !lets.isEmpty else { return nil }
-            return flaw(
-                Self.page(of: type.id), ["params", name],
+            guard !lets.isEmpty else { continue }
+            flaw(
+                StatuteBook.page(of: type.id), ["params", name],
                 "lets \(lets.map { "`\($0.rawValue)`" }.joined(separator: ", ")) of somebody else's into a \(type.category.rawValue) notification",
                 law: "GDPR Arts. 5(1)(f) and 32(1): a warning that leads to a thief is the thief's")
         }
@@ -42,40 +48,37 @@ extension StatuteBook {
     /// Seconds a code is good for at most.
     static let codeSecondsMax: Int64 = 600
 
-    private func codeFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        let file = Self.page(of: type.id)
+    private func checkCodes(_ type: NotificationType) {
+        let file = StatuteBook.page(of: type.id)
         let law = "Delegated Regulation (EU) 2018/389 Arts. 5(2) and 22"
-        var found = type.params.sorted { $0.key < $1.key }.compactMap { name, schema -> PolicyDiagnostic? in
+        for (name, schema) in type.params.sorted(by: { $0.key < $1.key }) where Self.namesSecret(name) {
             switch schema.kind {
             case .text, .integer, .url: break
-            default: return nil
+            default: continue
             }
-            guard Self.namesSecret(name) else { return nil }
-            return flaw(
+            flaw(
                 file, ["params", name],
                 "is named like what lets somebody in, and is no `code`: what is no `code` may stand in a text in clear",
                 law: "\(law); write `code`, a closed list of its values, or another name")
         }
         let hasCode = type.params.values.contains { $0.kind == .code && !$0.isOptional }
         if NamedTypes.codes.contains(type.id), !hasCode {
-            found.append(flaw(file, ["params"], "carry no required `code`", law: law))
+            flaw(file, ["params"], "carry no required `code`", law: law)
         }
-        guard type.params.values.contains(where: { $0.kind == .code }) else { return found }
+        guard type.params.values.contains(where: { $0.kind == .code }) else { return }
         if type.ttlSeconds > Self.codeSecondsMax {
-            found.append(
-                flaw(
-                    file, ["ttl"],
-                    "is \(type.ttlSeconds) seconds, and a code is good for \(Self.codeSecondsMax) at most",
-                    law: "NIST SP 800-63B section 5.1.3.2, ten minutes; \(law)"))
+            flaw(
+                file, ["ttl"],
+                "is \(type.ttlSeconds) seconds, and a code is good for \(Self.codeSecondsMax) at most",
+                law: "NIST SP 800-63B section 5.1.3.2, ten minutes; \(law)")
         }
         if type.body.sms == .full, !NamedTypes.codes.contains(type.id) {
-            found.append(
-                flaw(
-                    file, ["channels", "sms", "body"],
-                    "is `full`, and no text may bring the code of `\(type.id)`",
-                    law:
-                        "\(law): \(NamedTypes.codes.map(\.text).sorted().map { "`\($0)`" }.joined(separator: ", ")) alone are known for codes that a person waits for"
-                ))
+            flaw(
+                file, ["channels", "sms", "body"],
+                "is `full`, and no text may bring the code of `\(type.id)`",
+                law:
+                    "\(law): \(NamedTypes.codes.map(\.text).sorted().map { "`\($0)`" }.joined(separator: ", ")) alone are known for codes that a person waits for"
+            )
         }
         if NamedTypes.paymentCodes.contains(type.id) {
             let required = type.params.filter { !$0.value.isOptional }
@@ -84,33 +87,28 @@ extension StatuteBook {
                 return !NamedTypes.payeeWords.isDisjoint(with: ParamSchema.words(of: name))
             }
             if !required.values.contains(where: { $0.kind == .money }) || !hasPayee {
-                found.append(
-                    flaw(
-                        file, ["params"],
-                        "carry no required amount, or no required payee, which the code approves",
-                        law: "Delegated Regulation (EU) 2018/389 Art. 5(1)(a)"))
+                flaw(
+                    file, ["params"],
+                    "carry no required amount, or no required payee, which the code approves",
+                    law: "Delegated Regulation (EU) 2018/389 Art. 5(1)(a)")
             }
         }
         if type.body.push == .sealed, type.withoutKey == .generic {
-            found.append(
-                flaw(
-                    file, ["channels", "push", "without_key"],
-                    "is `generic`, and a constant text leaves whoever waits for a code without it",
-                    law: "\(law): refuse it, so that the producer takes another way at once"))
+            flaw(
+                file, ["channels", "push", "without_key"],
+                "is `generic`, and a constant text leaves whoever waits for a code without it",
+                law: "\(law): refuse it, so that the producer takes another way at once")
         }
-        return found
     }
 
     /// Rows that let a text bring a code where a regulator forbids it, or that cite nothing, or a law of other places.
-    private func codeTextFlaws() -> [PolicyDiagnostic] {
-        bundle.regions.codeTextRows.enumerated().flatMap { index, row -> [PolicyDiagnostic] in
+    private func checkCodeTexts() {
+        for (index, row) in bundle.regions.codeTextRows.enumerated() {
             let path = ["code_texts", String(index)]
-            var found: [PolicyDiagnostic] = []
             if !citesLaw(row.rationale.law) {
-                found.append(
-                    flaw(
-                        "regions.yaml", path + ["law"], "cites no law that lets a text bring a code",
-                        law: "GDPR Art. 5(2): whoever relies on a law names it"))
+                flaw(
+                    "regions.yaml", path + ["law"], "cites no law that lets a text bring a code",
+                    law: "GDPR Art. 5(2): whoever relies on a law names it")
             }
             let cited = LawOfTheLand.codeTextLaws.filter { known in
                 row.rationale.law.contains { $0.contains(known.citation) }
@@ -120,24 +118,20 @@ extension StatuteBook {
             }
             if !beyond.isEmpty {
                 let law = cited.map { "`\($0.citation)`" }.joined(separator: " and ")
-                found.append(
-                    flaw(
-                        "regions.yaml", path + ["regions"],
-                        "lets a text bring a code to an account in \(beyond.map(\.description).joined(separator: ", ")), where \(law) does not hold",
-                        law:
-                            "GDPR Art. 5(2): whoever relies on a law names one that holds there, in a row of its own"
-                    ))
+                flaw(
+                    "regions.yaml", path + ["regions"],
+                    "lets a text bring a code to an account in \(beyond.map(\.description).joined(separator: ", ")), where \(law) does not hold",
+                    law:
+                        "GDPR Art. 5(2): whoever relies on a law names one that holds there, in a row of its own"
+                )
             }
             for ban in LawOfTheLand.codeTextBans
             where row.regions.contains(where: { $0.country == ban.region }) {
                 guard row.until.map({ $0.instant > ban.from.instant }) ?? true else { continue }
-                found.append(
-                    flaw(
-                        "regions.yaml", path + ["regions"],
-                        "lets a text bring a code to an account in \(ban.region) after \(ban.from)",
-                        law: ban.law))
+                flaw(
+                    "regions.yaml", path + ["regions"],
+                    "lets a text bring a code to an account in \(ban.region) after \(ban.from)", law: ban.law)
             }
-            return found
         }
     }
 
@@ -152,16 +146,14 @@ extension StatuteBook {
 
     // MARK: Minors
 
-    private func minorFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
+    private func checkMinors(_ type: NotificationType) {
         guard let consent = NamedTypes.consent(for: type.id), consent.tellsOfHealth, !type.refusesMinors,
             bundle.categories[type.category]?.refusesMinors == false
-        else { return [] }
-        return [
-            flaw(
-                Self.page(of: type.id), ["minors"],
-                "are not refused, and `\(type.id)` rests on an explicit consent about a gambling disorder",
-                law: "GDPR Arts. 8(1) and 9(2)(a): no minor gives it; S3, the programme is for adults")
-        ]
+        else { return }
+        flaw(
+            StatuteBook.page(of: type.id), ["minors"],
+            "are not refused, and `\(type.id)` rests on an explicit consent about a gambling disorder",
+            law: "GDPR Arts. 8(1) and 9(2)(a): no minor gives it; S3, the programme is for adults")
     }
 
     // MARK: Who reads what is held of a person
@@ -174,12 +166,9 @@ extension StatuteBook {
 
     /// A caller that only sends does not read people: it is told of its own sends what it needs (`explain`, `GET …/sends`), and
     /// what a person takes part in, chose and agreed to is not its business.
-    private func readerFlaws() -> [PolicyDiagnostic] {
-        bundle.callers.sorted { $0.key < $1.key }.flatMap { name, rule -> [PolicyDiagnostic] in
-            guard name != bundle.developmentCaller, rule.grants.contains(.send),
-                !Self.personGrants.contains(where: rule.grants.contains)
-            else { return [] }
-            return [Grant.subjectsRead, .trailRead].filter(rule.grants.contains).map { grant in
+    private func checkReaders() {
+        for (name, rule) in senders where !Self.personGrants.contains(where: rule.grants.contains) {
+            for grant in [Grant.subjectsRead, .trailRead] where rule.grants.contains(grant) {
                 flaw(
                     "callers.yaml", ["callers", name.text, "grants"],
                     "let a caller that only sends hold `\(grant.rawValue)`, and so read of everybody what others know of them",
@@ -192,11 +181,10 @@ extension StatuteBook {
 
     /// Grants that one caller does not combine, whatever it is called: a way in from outside with anything, a scraper's with
     /// people, the second confirmation with the first choice, the second hand on a key with more than that hand.
-    private func mixedFlaws() -> [PolicyDiagnostic] {
-        let callers = bundle.callers.sorted { $0.key < $1.key }.filter { $0.key != bundle.developmentCaller }
-        let hands = callers.filter { $0.value.grants.contains(.keysRotate) }
-        let more = hands.filter { $0.value.grants != GrantSet(.keysRotate) }.dropFirst()
-        return callers.flatMap { name, rule -> [PolicyDiagnostic] in
+    private func checkMixedGrants() {
+        let hands = callers.filter { $0.rule.grants.contains(.keysRotate) }
+        let more = hands.filter { $0.rule.grants != GrantSet(.keysRotate) }.dropFirst()
+        for (name, rule) in callers {
             let grants = rule.grants.grants
             let rows: [(grant: Grant, beside: [Grant], law: String)] = [
                 (
@@ -215,11 +203,11 @@ extension StatuteBook {
                 ),
                 (
                     .keysRotate,
-                    more.contains { $0.key == name } ? grants.filter { $0 != .keysRotate } : [],
+                    more.contains { $0.name == name } ? grants.filter { $0 != .keysRotate } : [],
                     "NIST SP 800-57 part 2 rev. 1, dual control: one caller of several that rotate keys holds more, and each other nothing else"
                 ),
             ]
-            return rows.filter { rule.grants.contains($0.grant) && !$0.beside.isEmpty }.map { row in
+            for row in rows where rule.grants.contains(row.grant) && !row.beside.isEmpty {
                 flaw(
                     "callers.yaml", ["callers", name.text, "grants"],
                     "let one caller hold `\(row.grant.rawValue)` and \(row.beside.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
@@ -230,64 +218,54 @@ extension StatuteBook {
 
     // MARK: Who records a person's will
 
-    private func recorderFlaws() -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
+    private func checkRecorders() {
         var reasons: [String: CallerName] = [:]
-        for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
-        where name != bundle.developmentCaller {
+        for (name, rule) in callers {
             let path = ["callers", name.text]
             let covered = Set(
                 bundle.types.values.filter { rule.types.covers($0.id, of: $0.category) }.map(\.category))
             if rule.grants.contains(.send), covered.contains(.marketing), covered.contains(.social) {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["types"],
-                        "lets a caller of marketing send social types, which need no opt-in to be marketing in disguise",
-                        law:
-                            "ePrivacy Directive 2002/58/EC Art. 13(1): social notifications have a caller of their own"
-                    ))
+                flaw(
+                    "callers.yaml", path + ["types"],
+                    "lets a caller of marketing send social types, which need no opt-in to be marketing in disguise",
+                    law:
+                        "ePrivacy Directive 2002/58/EC Art. 13(1): social notifications have a caller of their own"
+                )
             }
             if rule.grants.contains(.send), rule.grants.contains(.consentsImport) {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["grants"],
-                        "lets a caller that sends hold `consents.import`, and date consents to before its sends",
-                        law: "GDPR Art. 7(1): a migration has a caller of its own, which sends nothing"))
+                flaw(
+                    "callers.yaml", path + ["grants"],
+                    "lets a caller that sends hold `consents.import`, and date consents to before its sends",
+                    law: "GDPR Art. 7(1): a migration has a caller of its own, which sends nothing")
             }
             if rule.grants.contains(.send), rule.sources.contains(.adminOverride) {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["may_assert", "sources"],
-                        "lets a caller that sends assert `admin_override`, and choose for its own recipients",
-                        law:
-                            "GDPR Art. 7(1) and Art. 21(2): support has a caller of its own, which sends nothing"
-                    ))
+                flaw(
+                    "callers.yaml", path + ["may_assert", "sources"],
+                    "lets a caller that sends assert `admin_override`, and choose for its own recipients",
+                    law: "GDPR Art. 7(1) and Art. 21(2): support has a caller of its own, which sends nothing"
+                )
             }
             guard rule.grants.contains(.consentsWrite) else {
                 if rule.consentsBecause != nil {
-                    found.append(
-                        flaw(
-                            "callers.yaml", path + ["consents_because"],
-                            "is said of a caller without `consents.write`", law: Self.recordedWill))
+                    flaw(
+                        "callers.yaml", path + ["consents_because"],
+                        "is said of a caller without `consents.write`", law: Self.recordedWill)
                 }
                 continue
             }
             guard let reason = rule.consentsBecause else {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["grants"],
-                        "has `consents.write` without a `consents_because` that says whose yes it records, and where it was said",
-                        law: Self.recordedWill))
+                flaw(
+                    "callers.yaml", path + ["grants"],
+                    "has `consents.write` without a `consents_because` that says whose yes it records, and where it was said",
+                    law: Self.recordedWill)
                 continue
             }
             if let other = reasons.updateValue(name, forKey: reason) {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["consents_because"], "is the reason of `\(other)` already",
-                        law: "\(Self.recordedWill); one of the two need not hold the grant"))
+                flaw(
+                    "callers.yaml", path + ["consents_because"], "is the reason of `\(other)` already",
+                    law: "\(Self.recordedWill); one of the two need not hold the grant")
             }
         }
-        return found
     }
 
     private static let recordedWill = "GDPR Art. 7(1): the controller shows that the person consented"

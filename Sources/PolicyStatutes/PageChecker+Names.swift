@@ -1,42 +1,42 @@
 import BundleModel
-package import GateVocabulary
+import GateVocabulary
 
 /// The pages held against ``NamedTypes``: what a notification is by its name, whatever its page calls it.
-extension StatuteBook {
-    func namedFlaws() -> [PolicyDiagnostic] {
-        let types = bundle.types.values.sorted { $0.id < $1.id }
-        return types.flatMap { kindFlaws($0) + consentFlaws($0) + sensitivityFlaws($0) }
-            + NamedTypes.duties.flatMap(dutyFlaws) + eventFlaws() + noticeFlaws() + criticalFlaws()
-            + numberFlaws()
+extension PageChecker {
+    func checkNames() {
+        for type in types {
+            checkKind(type)
+            checkConsent(type)
+            checkSensitivity(type)
+        }
+        for duty in NamedTypes.duties { checkDuty(duty) }
+        checkEvents()
+        checkNotices()
+        checkCriticalDelivery()
+        checkNumbers()
     }
 
     // MARK: Categories
 
-    private func kindFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        guard let kind = NamedTypes.kind(of: type.id) else { return [] }
+    private func checkKind(_ type: NotificationType) {
+        guard let kind = NamedTypes.kind(of: type.id) else { return }
         let said = type.category
         let isKept =
             kind.category == .security ? said == .security : said.privilege <= kind.category.privilege
-        guard !isKept else { return [] }
-        return [
-            flaw(
-                Self.page(of: type.id), ["category"],
-                "is `\(said.rawValue)`, and `\(type.id)` is `\(kind.category.rawValue)` by nature",
-                law: kind.law)
-        ]
+        guard !isKept else { return }
+        flaw(
+            StatuteBook.page(of: type.id), ["category"],
+            "is `\(said.rawValue)`, and `\(type.id)` is `\(kind.category.rawValue)` by nature", law: kind.law)
     }
-
-    package static func page(of id: TypeID) -> String { "types/\(id).yaml" }
 
     // MARK: Duties
 
     /// A notice of law that can be stopped, comes too late, or that no caller may send.
-    private func dutyFlaws(_ duty: NamedTypes.Duty) -> [PolicyDiagnostic] {
-        guard let type = bundle.types[duty.name] else { return [] }
-        let file = Self.page(of: type.id)
-        var found: [PolicyDiagnostic] = []
+    private func checkDuty(_ duty: NamedTypes.Duty) {
+        guard let type = bundle.types[duty.name] else { return }
+        let file = StatuteBook.page(of: type.id)
         func add(_ path: [String], _ message: String) {
-            found.append(flaw(file, path, message, law: duty.law))
+            flaw(file, path, message, law: duty.law)
         }
         if !type.isEnabled { add(["enabled"], "is false, and the law obliges us to send it") }
         if let mandatory = type.mandatory {
@@ -83,71 +83,57 @@ extension StatuteBook {
                 "is `\(type.body.email.rawValue)`, and an e-mail that a law obliges us to send says what happened"
             )
         }
-        let sender = bundle.callers.contains { name, rule in
-            name != bundle.developmentCaller && rule.grants.contains(.send)
-                && rule.types.covers(type.id, of: type.category)
+        if type.isEnabled, !senders.contains(where: { $0.rule.types.covers(type.id, of: type.category) }) {
+            flaw(
+                "callers.yaml", ["callers"], "let nobody send `\(type.id)`, which the law obliges us to send",
+                law: duty.law)
         }
-        if type.isEnabled, !sender {
-            found.append(
-                flaw(
-                    "callers.yaml", ["callers"],
-                    "let nobody send `\(type.id)`, which the law obliges us to send", law: duty.law))
-        }
-        return found
     }
 
     // MARK: Consents of their own
 
-    private func consentFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        let file = Self.page(of: type.id)
-        var found: [PolicyDiagnostic] = []
+    private func checkConsent(_ type: NotificationType) {
+        let file = StatuteBook.page(of: type.id)
         if let consent = NamedTypes.consent(for: type.id) {
             let purposes = consent.purposes.map { "`\($0)`" }.joined(separator: " or ")
             if let purpose = type.purpose {
                 if !consent.purposes.contains(purpose.text) {
-                    found.append(
-                        flaw(
-                            file, ["purpose"],
-                            "is `\(purpose)`, and whoever gets `\(type.id)` has to consent to \(purposes)",
-                            law: consent.law))
-                }
-            } else {
-                found.append(
                     flaw(
                         file, ["purpose"],
-                        "is missing, and whoever gets `\(type.id)` has to consent to \(purposes)",
-                        law: consent.law))
+                        "is `\(purpose)`, and whoever gets `\(type.id)` has to consent to \(purposes)",
+                        law: consent.law)
+                }
+            } else {
+                flaw(
+                    file, ["purpose"],
+                    "is missing, and whoever gets `\(type.id)` has to consent to \(purposes)",
+                    law: consent.law)
             }
             for regime in [Regime.gdpr, .ukGDPR]
             where consent.tellsOfHealth && !type.basis[regime].contains("9(2)") {
-                found.append(
-                    flaw(
-                        file, ["basis", regime.rawValue],
-                        "names no ground of Art. 9(2), and `\(type.id)` tells of health", law: consent.law))
+                flaw(
+                    file, ["basis", regime.rawValue],
+                    "names no ground of Art. 9(2), and `\(type.id)` tells of health", law: consent.law)
             }
         } else if type.purpose == nil, let regime = restsOnExplicitConsent(type) {
-            found.append(
-                flaw(
-                    file, ["basis", regime.rawValue], "rests on a consent that the page does not ask for",
-                    law: "GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a): name it under `purpose`"))
+            flaw(
+                file, ["basis", regime.rawValue], "rests on a consent that the page does not ask for",
+                law: "GDPR Art. 9(2)(a), PSD2 Art. 67(2)(a): name it under `purpose`")
         }
         for disclosure in Disclosure.all where disclosure.type == type.id {
             if type.params[disclosure.param] != ParamSchema(kind: .uuid, isOptional: false) {
-                found.append(
-                    flaw(
-                        file, ["params", disclosure.param],
-                        "is no required uuid, and names the consent of the person it tells of",
-                        law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent"))
+                flaw(
+                    file, ["params", disclosure.param],
+                    "is no required uuid, and names the consent of the person it tells of",
+                    law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent")
             }
         }
         if type.ownRequest != nil, !NamedTypes.covers(NamedTypes.atAnyHour, type.id) {
-            found.append(
-                flaw(
-                    file, ["own_request"],
-                    "lets `\(type.id)` come at any hour, and that is for help against an urge alone",
-                    law: "S3, interventions; S1, quiet hours"))
+            flaw(
+                file, ["own_request"],
+                "lets `\(type.id)` come at any hour, and that is for help against an urge alone",
+                law: "S3, interventions; S1, quiet hours")
         }
-        return found
     }
 
     /// The regime whose basis names an explicit consent; `nil` when none does.
@@ -161,14 +147,13 @@ extension StatuteBook {
 
     // MARK: Sensitivity
 
-    private func sensitivityFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        guard type.sensitivity != .high else { return [] }
-        func isLow(_ why: String, law: String) -> [PolicyDiagnostic] {
-            [
-                flaw(
-                    Self.page(of: type.id), ["sensitivity"], "is `\(type.sensitivity.rawValue)`, and \(why)",
-                    law: law)
-            ]
+    private func checkSensitivity(_ type: NotificationType) {
+        guard type.sensitivity != .high else { return }
+        func isLow(_ why: String, law: String) {
+            flaw(
+                StatuteBook.page(of: type.id), ["sensitivity"],
+                "is `\(type.sensitivity.rawValue)`, and \(why)",
+                law: law)
         }
         let consent = NamedTypes.consent(for: type.id)
         if consent?.tellsOfHealth == true || restsOnExplicitConsent(type) != nil {
@@ -186,16 +171,14 @@ extension StatuteBook {
         if type.category != .marketing, type.params.values.contains(where: { $0.kind == .money }) {
             return isLow("the type carries an amount", law: "GDPR Art. 32(1); SG-0006, 7")
         }
-        return []
     }
 
     // MARK: Events
 
     /// S2's alerts: what identifies them, and Payment Processing, which once led to double payments.
-    private func eventFlaws() -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
+    private func checkEvents() {
         func add(_ id: TypeID, _ path: [String], _ message: String, law: String) {
-            found.append(flaw(Self.page(of: id), path, message, law: law))
+            flaw(StatuteBook.page(of: id), path, message, law: law)
         }
         for id in NamedTypes.withoutAlertRecord where bundle.types[id]?.hasAlertRecord == true {
             add(
@@ -216,7 +199,7 @@ extension StatuteBook {
                 law: "S2, RDC Account Status; SG-0006, 2: complete the params first")
         }
         let processing = NamedTypes.paymentProcessing
-        guard let type = bundle.types[processing] else { return found }
+        guard let type = bundle.types[processing] else { return }
         let law = "S2, Payment Processing; SG-0006, 3"
         if type.dedupeBy.flatMap({ type.params[$0] }) != uuid {
             add(
@@ -233,15 +216,13 @@ extension StatuteBook {
         } else {
             add(processing, ["timing"], "gives nobody time to acknowledge the payment first", law: law)
         }
-        return found
     }
 
     // MARK: Notices
 
     /// Consents that cannot be given, and consents to nothing.
-    private func noticeFlaws() -> [PolicyDiagnostic] {
+    private func checkNotices() {
         let file = Notice.purposesPage
-        var found: [PolicyDiagnostic] = []
         // A text for customers tells of the right to object, and asks for nothing.
         let asking = bundle.noticeScopes.values.filter { $0.methods != [.existingCustomer] }
         let asked = Set(asking.map(\.purposes).joined())
@@ -255,29 +236,26 @@ extension StatuteBook {
                 category == .marketing
                 ? "whoever gets `\(first.id)` has to have said yes"
                 : "whoever gets `\(first.id)` as a text in the United States has to have said yes"
-            found.append(
-                flaw(
-                    file, ["notices"], "ask nobody about `\(category.rawValue)`, and \(why)",
-                    law: category == .marketing
-                        ? "GDPR Arts. 4(11) and 7(1), ePrivacy Directive 2002/58/EC Art. 13(1)"
-                        : "47 CFR 64.1200(a)(1), GDPR Art. 7(1)"))
+            flaw(
+                file, ["notices"], "ask nobody about `\(category.rawValue)`, and \(why)",
+                law: category == .marketing
+                    ? "GDPR Arts. 4(11) and 7(1), ePrivacy Directive 2002/58/EC Art. 13(1)"
+                    : "47 CFR 64.1200(a)(1), GDPR Art. 7(1)")
         }
         for disclosure in Disclosure.all
         where bundle.types[disclosure.type] != nil && !asked.contains(disclosure.purpose) {
-            found.append(
-                flaw(
-                    file, ["notices"],
-                    "ask nobody about `\(disclosure.purpose)`, and `\(disclosure.type)` rests on it",
-                    law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent"))
+            flaw(
+                file, ["notices"],
+                "ask nobody about `\(disclosure.purpose)`, and `\(disclosure.type)` rests on it",
+                law: "GDPR Art. 9(2)(a); SG-0006, 6: both people consent")
         }
         let withheld = bundle.categories[.marketing]?.withheldFrom ?? []
         for purpose in NamedTypes.noMarketingDuring
         where asked.contains(purpose) && !withheld.contains(purpose) {
-            found.append(
-                flaw(
-                    "categories.yaml", ["marketing", "withheld_from"],
-                    "lacks `\(purpose)`, so that whoever is quitting gambling is sold something",
-                    law: "GDPR Arts. 9 and 25(2); S3, who is helped has a gambling disorder"))
+            flaw(
+                "categories.yaml", ["marketing", "withheld_from"],
+                "lacks `\(purpose)`, so that whoever is quitting gambling is sold something",
+                law: "GDPR Arts. 9 and 25(2); S3, who is helped has a gambling disorder")
         }
         for (id, scope) in bundle.noticeScopes.sorted(by: { $0.key < $1.key }) {
             let ground = scope.basis.lowercased()
@@ -285,19 +263,17 @@ extension StatuteBook {
                 ground.contains("legitimate interest") || Self.points(of: ground).contains("f")
                 ? .existingCustomer : ground.contains("written consent") ? .writtenConsent : nil
             if let own, scope.purposes.contains(Purpose("marketing")), scope.methods != [own] {
-                found.append(
-                    flaw(
-                        file, ["notices", id], "rests on `\(scope.basis)` and takes a yes in other ways",
-                        law:
-                            "GDPR Arts. 5(1)(a) and 7(1): what rests on it is given in its own way; write `methods: [\(own.rawValue)]`"
-                    ))
+                flaw(
+                    file, ["notices", id], "rests on `\(scope.basis)` and takes a yes in other ways",
+                    law:
+                        "GDPR Arts. 5(1)(a) and 7(1): what rests on it is given in its own way; write `methods: [\(own.rawValue)]`"
+                )
             }
             for row in NamedTypes.consentDaysMax
             where scope.purposes.contains(row.purpose) && (scope.endsAfterDays ?? .max) > row.days {
-                found.append(
-                    flaw(
-                        file, ["notices", id, "ends_after_days"],
-                        "lets a yes to `\(row.purpose)` last longer than \(row.days) days", law: row.law))
+                flaw(
+                    file, ["notices", id, "ends_after_days"],
+                    "lets a yes to `\(row.purpose)` last longer than \(row.days) days", law: row.law)
             }
         }
         var known = Set(Disclosure.all.map(\.purpose))
@@ -307,81 +283,61 @@ extension StatuteBook {
         }
         for (id, purposes) in bundle.noticePurposes.sorted(by: { $0.key < $1.key }) {
             for purpose in purposes where !known.contains(purpose) {
-                found.append(
-                    flaw(
-                        file, ["notices", id], "asks for `\(purpose)`, which nothing rests on",
-                        law: "GDPR Art. 5(1)(b) and (c): a consent is asked for what is done with it"))
+                flaw(
+                    file, ["notices", id], "asks for `\(purpose)`, which nothing rests on",
+                    law: "GDPR Art. 5(1)(b) and (c): a consent is asked for what is done with it")
             }
         }
-        return found
     }
 
     // MARK: Critical delivery and grants
 
-    private func criticalFlaws() -> [PolicyDiagnostic] {
+    private func checkCriticalDelivery() {
         let law = "S1, critical alerts: only Security may ask, and only for a named list (SG-0013)"
-        var found: [PolicyDiagnostic] = []
-        func sells(_ name: CallerName) -> Bool {
-            guard name != bundle.developmentCaller, let rule = bundle.callers[name] else { return false }
-            return rule.grants.contains(.send)
-                && bundle.types.values.contains { type in
-                    (type.category == .marketing || type.category == .social)
-                        && rule.types.covers(type.id, of: type.category)
-                }
-        }
+        let sellers = senders.filter { sells($0.rule) }.map(\.name)
         for (index, line) in bundle.critical.enumerated() {
             let path = ["allow", String(index)]
             if let type = bundle.types[line.type], type.category != .security {
-                found.append(
-                    flaw(
-                        "critical.yaml", path + ["type"],
-                        "is `\(line.type)`, which is `\(type.category.rawValue)`, and only security may be critical",
-                        law: law))
+                flaw(
+                    "critical.yaml", path + ["type"],
+                    "is `\(line.type)`, which is `\(type.category.rawValue)`, and only security may be critical",
+                    law: law)
             }
             for name in line.callers {
                 if bundle.callers[name]?.grants.contains(.sendCritical) != true {
-                    found.append(
-                        flaw(
-                            "critical.yaml", path + ["callers"],
-                            "names `\(name)`, who does not hold `send.critical`", law: law))
+                    flaw(
+                        "critical.yaml", path + ["callers"],
+                        "names `\(name)`, who does not hold `send.critical`", law: law)
                 }
-                if sells(name) {
-                    found.append(
-                        flaw(
-                            "critical.yaml", path + ["callers"], "names `\(name)`, who sends what sells",
-                            law: law))
+                if sellers.contains(name) {
+                    flaw(
+                        "critical.yaml", path + ["callers"], "names `\(name)`, who sends what sells", law: law
+                    )
                 }
             }
         }
-        let summaries = Set(
-            bundle.categories.values.compactMap(\.summary) + bundle.types.values.compactMap(\.ownSummary))
-        for (name, rule) in bundle.callers.sorted(by: { $0.key < $1.key })
-        where name != bundle.developmentCaller {
+        for (name, rule) in callers {
             let path = ["callers", name.text]
-            if rule.grants.contains(.sendCritical), sells(name) {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["grants"], "holds `send.critical` and sends what sells",
-                        law: law))
+            if rule.grants.contains(.sendCritical), sellers.contains(name) {
+                flaw(
+                    "callers.yaml", path + ["grants"], "holds `send.critical` and sends what sells", law: law)
             }
             let rules = [Grant.policyActivate, .keysRotate].filter { rule.grants.contains($0) }
             if rule.grants.contains(.send), !rules.isEmpty {
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["grants"],
-                        "lets a caller that sends hold \(rules.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
-                        law:
-                            "Delegated Regulation (EU) 2024/1774 Art. 21: whoever changes rules or keys sends nothing under them"
-                    ))
+                flaw(
+                    "callers.yaml", path + ["grants"],
+                    "lets a caller that sends hold \(rules.map { "`\($0.rawValue)`" }.joined(separator: ", "))",
+                    law:
+                        "Delegated Regulation (EU) 2024/1774 Art. 21: whoever changes rules or keys sends nothing under them"
+                )
             }
             guard rule.grants.contains(.send) else { continue }
-            for id in summaries.sorted() {
+            for id in summaries {
                 guard let type = bundle.types[id], rule.types.covers(id, of: type.category) else { continue }
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["types"],
-                        "lets a caller send `\(id)`, which only the gateway can count",
-                        law: "GDPR Art. 5(1)(d): a summary of what was gathered is the gateway's own"))
+                flaw(
+                    "callers.yaml", path + ["types"],
+                    "lets a caller send `\(id)`, which only the gateway can count",
+                    law: "GDPR Art. 5(1)(d): a summary of what was gathered is the gateway's own")
             }
             let notices: [(TypeID?, knows: String)] = [
                 (bundle.channels.deviceKeyAge?.replacementNotice, "that a key was replaced"),
@@ -390,62 +346,50 @@ extension StatuteBook {
             for (id, what) in notices {
                 guard let id, let type = bundle.types[id], rule.types.covers(id, of: type.category)
                 else { continue }
-                found.append(
-                    flaw(
-                        "callers.yaml", path + ["types"],
-                        "lets a caller send `\(id)`, which only the gateway can know",
-                        law: "GDPR Art. 5(1)(d): the gateway alone knows \(what)"))
+                flaw(
+                    "callers.yaml", path + ["types"],
+                    "lets a caller send `\(id)`, which only the gateway can know",
+                    law: "GDPR Art. 5(1)(d): the gateway alone knows \(what)")
             }
         }
-        return found
     }
 
     // MARK: Hours and numbers
 
-    private func numberFlaws() -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
+    private func checkNumbers() {
         for category in GateVocabulary.Category.allCases {
             let demanded = NamedTypes.quietHours(of: category)
             guard let rule = bundle.categories[category]?.quietHours, rule != demanded else { continue }
-            found.append(
-                flaw(
-                    "categories.yaml", [category.rawValue, "quiet_hours"],
-                    "is `\(rule.rawValue)`, and at night \(category.rawValue) notifications \(demanded.words)",
-                    law: "S1, quiet hours; SG-0006, 8"))
+            flaw(
+                "categories.yaml", [category.rawValue, "quiet_hours"],
+                "is `\(rule.rawValue)`, and at night \(category.rawValue) notifications \(demanded.words)",
+                law: "S1, quiet hours; SG-0006, 8")
         }
         let marketing = bundle.limits.categories[.marketing]
         let isCapped = marketing.map(NamedTypes.keeps(marketing:)) ?? false
         if bundle.types.values.contains(where: { $0.category == .marketing && $0.isEnabled }), !isCapped {
-            found.append(
-                flaw(
-                    "limits.yaml", ["categories", "marketing"],
-                    "lets more go out than one in 24 hours or two in seven days",
-                    law: "S0, Promotional (P3), and S4 section 8, the loosest of the sources; SG-0006, 9"))
+            flaw(
+                "limits.yaml", ["categories", "marketing"],
+                "lets more go out than one in 24 hours or two in seven days",
+                law: "S0, Promotional (P3), and S4 section 8, the loosest of the sources; SG-0006, 9")
         }
         for source in RegionSource.allCases {
             guard let days = bundle.regions.freshnessDays[source],
                 let most = NamedTypes.observationDaysMax[source], days ?? .max > most
             else { continue }
-            found.append(
-                flaw(
-                    "regions.yaml", ["freshness", source.rawValue],
-                    "counts what is older than \(most) days",
-                    law: "GDPR Art. 5(1)(d): where somebody was says little of where they are"))
+            flaw(
+                "regions.yaml", ["freshness", source.rawValue], "counts what is older than \(most) days",
+                law: "GDPR Art. 5(1)(d): where somebody was says little of where they are")
         }
-        return found
     }
 }
 
 extension GateVocabulary.Category {
+    /// Whether it needs what the law asks of advertising.
+    var sells: Bool { self == .marketing || self == .social }
+
     /// How much it may do without asking.
-    fileprivate var privilege: Int {
-        switch self {
-        case .marketing: 0
-        case .social: 1
-        case .transactional: 2
-        case .security: 3
-        }
-    }
+    fileprivate var privilege: Int { [.marketing, .social, .transactional, .security].firstIndex(of: self)! }
 }
 
 extension QuietHoursRule {

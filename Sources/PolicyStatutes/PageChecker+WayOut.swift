@@ -2,8 +2,12 @@ import BundleModel
 import GateVocabulary
 
 /// The words by which people take consent back, and those that tell them how, or that it is done.
-extension StatuteBook {
-    func wayOutFlaws() -> [PolicyDiagnostic] { replyWordFlaws() + confirmationFlaws() + linkWordFlaws() }
+extension PageChecker {
+    func checkWayOut() {
+        checkReplyWords()
+        checkConfirmations()
+        checkLinkWords()
+    }
 
     /// Words that say "stop" in a language, one of which a reply of its readers begins with. A language that is not here has
     /// words of the bundle's choice.
@@ -12,30 +16,26 @@ extension StatuteBook {
     ]
 
     /// Who is written to in a language answers in it.
-    private func replyWordFlaws() -> [PolicyDiagnostic] {
+    private func checkReplyWords() {
         guard let rule = bundle.channels.smsRevocation,
             bundle.types.values.contains(where: { $0.isEnabled && $0.body.sms != .never })
-        else { return [] }
+        else { return }
         let law =
             "47 CFR 64.1200(a)(10), any reasonable means; GDPR Art. 7(3)"
-        func flawed(_ language: String, _ message: String) -> PolicyDiagnostic {
+        for language in Set(bundle.messages.keys.map(Self.language(of:))).sorted() {
+            let missing = (Self.stopWords[language] ?? []).filter { !rule.contains($0) }
+            let message: String
+            if rule.words(of: language).isEmpty {
+                message = "has no word of `\(language)`, in which the bundle writes texts"
+            } else if !missing.isEmpty {
+                message =
+                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal"
+            } else {
+                continue
+            }
             flaw(
                 "channels.yaml", ["sms", "revocation", "words"], message,
                 law: "\(law); add a line `\(language)`")
-        }
-        return Set(bundle.messages.keys.map(Self.language(of:))).sorted().compactMap { language in
-            let own = [rule.words, rule.aloneWords].flatMap { lists in
-                lists.filter { Self.language(of: $0.key) == language }.flatMap(\.value)
-            }
-            let missing = (Self.stopWords[language] ?? []).filter { !rule.contains($0) }
-            if own.isEmpty {
-                return flawed(language, "has no word of `\(language)`, in which the bundle writes texts")
-            }
-            return missing.isEmpty
-                ? nil
-                : flawed(
-                    language,
-                    "does not take \(missing.map { "`\($0)`" }.joined(separator: ", ")) for a withdrawal")
         }
     }
 
@@ -43,37 +43,36 @@ extension StatuteBook {
     private static let returnWords: Set<String> = ["start", "unstop", "yes", "subscribe", "resubscribe"]
 
     /// A confirmation says that it is over, and nothing else that anybody could want.
-    private func confirmationFlaws() -> [PolicyDiagnostic] {
+    private func checkConfirmations() {
         let confirmations = bundle.channels.smsRevocation?.confirmations ?? [:]
-        return confirmations.sorted { $0.key < $1.key }.flatMap { locale, text -> [PolicyDiagnostic] in
-            var messages: [String] = []
+        for (locale, text) in confirmations.sorted(by: { $0.key < $1.key }) {
+            func add(_ message: String) {
+                flaw(
+                    "channels.yaml", ["sms", "revocation", "confirmation", locale], message,
+                    law:
+                        "47 CFR 64.1200(a)(12): it confirms the request and includes no marketing or promotional information"
+                )
+            }
             if !saysThatItEnds(text, in: locale) {
-                messages.append("does not say that it is over, in a word by which it could have been ended")
+                add("does not say that it is over, in a word by which it could have been ended")
             }
             let words = RevocationRule.letters(of: text)
             let sold =
                 (SellingWords.of(locale)?.found(in: text) ?? [])
                 + words.filter(Self.returnWords.contains)
             if !sold.isEmpty {
-                messages.append(
+                add(
                     "says \(sold.map { "`\($0)`" }.joined(separator: ", ")), and a confirmation only confirms"
-                )
-            }
-            return messages.map {
-                flaw(
-                    "channels.yaml", ["sms", "revocation", "confirmation", locale], $0,
-                    law:
-                        "47 CFR 64.1200(a)(12): it confirms the request and includes no marketing or promotional information"
                 )
             }
         }
     }
 
     /// The words in front of the link by which e-mails end.
-    private func linkWordFlaws() -> [PolicyDiagnostic] {
-        bundle.messages.values.sorted { $0.locale < $1.locale }.compactMap { page in
-            guard let text = page.unsubscribeWords, !saysThatItEnds(text, in: page.locale) else { return nil }
-            return flaw(
+    private func checkLinkWords() {
+        for page in bundle.messages.values.sorted(by: { $0.locale < $1.locale }) {
+            guard let text = page.unsubscribeWords, !saysThatItEnds(text, in: page.locale) else { continue }
+            flaw(
                 "messages/\(page.locale).yaml", ["unsubscribe"],
                 "does not say that the link ends something, in a word by which a reply would",
                 law:
@@ -82,20 +81,16 @@ extension StatuteBook {
         }
     }
 
-    private static func language(of locale: String) -> String {
+    fileprivate static func language(of locale: String) -> String {
         String(locale.prefix { $0 != "-" && $0 != "_" })
     }
 
     /// Whether a text has a word of its language by which a reply takes consent back, in any inflection; English words are
-    /// understood in every one. True where nothing is known of the language, which ``replyWordFlaws()`` tells.
+    /// understood in every one. True where nothing is known of the language, which ``checkReplyWords()`` tells.
     private func saysThatItEnds(_ text: String, in locale: String) -> Bool {
         let language = Self.language(of: locale)
-        let rule = bundle.channels.smsRevocation
         func own(_ name: String) -> [String] {
-            (Self.stopWords[name] ?? [])
-                + [rule?.words, rule?.aloneWords].compactMap(\.self).flatMap { lists in
-                    lists.filter { Self.language(of: $0.key) == name }.flatMap(\.value)
-                }
+            (Self.stopWords[name] ?? []) + (bundle.channels.smsRevocation?.words(of: name) ?? [])
         }
         let phrases = (own(language) + own("en") + Self.revocationWords).map(RevocationRule.letters(of:))
         guard language == "en" || !own(language).isEmpty else { return true }
@@ -115,5 +110,14 @@ extension StatuteBook {
     private static func isForm(of word: String, _ said: String) -> Bool {
         if word.unicodeScalars.contains(where: \.properties.isIdeographic) { return said.contains(word) }
         return word.count < 4 ? said == word : said.hasPrefix(word.prefix(5))
+    }
+}
+
+extension RevocationRule {
+    /// The words of a language, in whatever place it is spoken.
+    fileprivate func words(of language: String) -> [String] {
+        [words, aloneWords].flatMap { lists in
+            lists.filter { PageChecker.language(of: $0.key) == language }.flatMap(\.value)
+        }
     }
 }

@@ -5,20 +5,27 @@ import GateVocabulary
 /// What a careless edit makes of a page without changing which decision is lawful: a law that does not fit, a ground that
 /// cannot carry, a day moved by years, a life that is too long, an hour nobody is awake in, a caller that learns of health
 /// beside its own business. Each is a rule with the law or the document it stands on.
-extension StatuteBook {
-    func plausibilityFlaws() -> [PolicyDiagnostic] {
-        bundle.types.values.sorted { $0.id < $1.id }.flatMap {
-            misfitFlaws($0) + groundFlaws($0) + lifeFlaws($0) + hourFlaws($0) + presentationFlaws($0)
+extension PageChecker {
+    func checkPlausibility() {
+        for type in types {
+            checkMisfits(type)
+            checkGrounds(type)
+            checkLife(type)
+            checkHours(type)
+            checkPresentation(type)
         }
-            + dayFlaws() + reviewFlaws() + healthFlaws() + keyAgeFlaws()
+        checkDays()
+        checkReviews()
+        checkHealth()
+        checkKeyAge()
     }
 
     // MARK: Duties
 
-    private func misfitFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        type.misfitDuties.map {
+    private func checkMisfits(_ type: NotificationType) {
+        for misfit in type.misfitDuties {
             flaw(
-                Self.page(of: type.id), ["mandatory", "law"], $0,
+                StatuteBook.page(of: type.id), ["mandatory", "law"], misfit,
                 law:
                     "GDPR Art. 6(1)(c) with 6(3): a duty is what its law says; cite the one that has this told, or remove `mandatory`"
             )
@@ -41,11 +48,10 @@ extension StatuteBook {
         }
     }
 
-    private func groundFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
-        let file = Self.page(of: type.id)
+    private func checkGrounds(_ type: NotificationType) {
+        let file = StatuteBook.page(of: type.id)
         func add(_ regime: Regime, _ message: String, law: String) {
-            found.append(flaw(file, ["basis", regime.rawValue], message, law: law))
+            flaw(file, ["basis", regime.rawValue], message, law: law)
         }
         let lawful = Self.grounds(of: type.category)
         for regime in [Regime.gdpr, .ukGDPR] {
@@ -90,7 +96,7 @@ extension StatuteBook {
                     regime, "is no legal obligation, and the type is `mandatory`", law: "GDPR Art. 6(1)(c)")
             }
         }
-        guard type.category == .marketing else { return found }
+        guard type.category == .marketing else { return }
         for regime in [Regime.gdprLike, .other] {
             let words = type.basis[regime].lowercased()
             if !words.contains("consent") || words.contains("contract") || words.contains("obligation") {
@@ -99,7 +105,6 @@ extension StatuteBook {
                     law: "Apple App Review Guideline 4.5.4; regions.yaml, `other`")
             }
         }
-        return found
     }
 
     /// The points of Art. 6(1) that a basis names, in lower case.
@@ -137,7 +142,7 @@ extension StatuteBook {
 
     /// `law` of a type's page, which decides nothing and so is in no model.
     private func citedLaw(of type: NotificationType) -> [String] {
-        switch bundle.documents[Self.page(of: type.id)]?.json.objectValue?["law"] {
+        switch bundle.documents[StatuteBook.page(of: type.id)]?.json.objectValue?["law"] {
         case .string(let text): [text]
         case .array(let elements): elements.compactMap(\.stringValue)
         default: []
@@ -159,7 +164,7 @@ extension StatuteBook {
         }
     }
 
-    private func lifeFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
+    private func checkLife(_ type: NotificationType) {
         let lawful = Self.lifeSeconds(of: type.tier)
         let bounds = [
             (lawful, "what is \(type.tier.rawValue)", "S0, tiers P0 to P3; SG-0053"),
@@ -168,22 +173,20 @@ extension StatuteBook {
                 "help against an urge", "S3: an urge lasts fifteen to thirty minutes"
             ),
         ]
-        let broken = bounds.first { !$0.0.contains(type.ttlSeconds) }
-        return broken.map { bound, what, law in
-            [
-                flaw(
-                    Self.page(of: type.id), ["ttl"],
-                    "is \(type.ttlSeconds) seconds, and \(what) lives \(bound.lowerBound) to \(bound.upperBound)",
-                    law: law)
-            ]
-        } ?? []
+        guard let (bound, what, law) = bounds.first(where: { !$0.0.contains(type.ttlSeconds) }) else {
+            return
+        }
+        flaw(
+            StatuteBook.page(of: type.id), ["ttl"],
+            "is \(type.ttlSeconds) seconds, and \(what) lives \(bound.lowerBound) to \(bound.upperBound)",
+            law: law)
     }
 
     // MARK: Hours
 
     /// What has a time of its own has one in the day, in the recipient's zone. Security has none: it does not wait.
-    private func hourFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        let sells = type.category == .marketing || type.category == .social
+    private func checkHours(_ type: NotificationType) {
+        let sells = type.category.sells
         let day = sells ? 8 * 60...21 * 60 : 7 * 60...22 * 60
         let isByDay =
             switch type.timing {
@@ -191,48 +194,41 @@ extension StatuteBook {
             case .daily(let minute), .weekly(_, let minute): day.contains(minute)
             case .between(let first, let last): day.contains(first) && day.contains(last)
             }
-        guard !isByDay else { return [] }
-        return [
-            flaw(
-                Self.page(of: type.id), ["timing"],
-                "sends a \(type.category.rawValue) notification outside \(sells ? "08:00 to 21:00" : "07:00 to 22:00") of the recipient's day",
-                law: sells
-                    ? "47 CFR 64.1200(c)(1), the latest hour any law of the table allows; S1, quiet hours"
-                    : "S1, quiet hours; Directive 2003/88/EC Art. 2(3): a night has midnight to 05:00 in it, and two hours on either side are slept in"
-            )
-        ]
+        guard !isByDay else { return }
+        flaw(
+            StatuteBook.page(of: type.id), ["timing"],
+            "sends a \(type.category.rawValue) notification outside \(sells ? "08:00 to 21:00" : "07:00 to 22:00") of the recipient's day",
+            law: sells
+                ? "47 CFR 64.1200(c)(1), the latest hour any law of the table allows; S1, quiet hours"
+                : "S1, quiet hours; Directive 2003/88/EC Art. 2(3): a night has midnight to 05:00 in it, and two hours on either side are slept in"
+        )
     }
 
     // MARK: On the device
 
-    private func presentationFlaws(_ type: NotificationType) -> [PolicyDiagnostic] {
-        guard type.category == .security || type.mandatory != nil else { return [] }
-        let file = Self.page(of: type.id)
-        var found: [PolicyDiagnostic] = []
+    private func checkPresentation(_ type: NotificationType) {
+        guard type.category == .security || type.mandatory != nil else { return }
+        let file = StatuteBook.page(of: type.id)
         if type.interruption == .passive {
-            found.append(
-                flaw(
-                    file, ["interruption"], "is `passive`, and nobody would see what they have to be told",
-                    law: "GDPR Art. 32, and the type's `mandatory.law`"))
+            flaw(
+                file, ["interruption"], "is `passive`, and nobody would see what they have to be told",
+                law: "GDPR Art. 32, and the type's `mandatory.law`")
         }
         if type.collapses, type.dedupeBy == nil {
-            found.append(
-                flaw(
-                    file, ["collapse"],
-                    "lets a newer notice take an unread one's place, though it tells of something else",
-                    law: "GDPR Art. 32, and the type's `mandatory.law`: name the event in `dedupe_by`"))
+            flaw(
+                file, ["collapse"],
+                "lets a newer notice take an unread one's place, though it tells of something else",
+                law: "GDPR Art. 32, and the type's `mandatory.law`: name the event in `dedupe_by`")
         }
         let sold = bundle.types.values.filter {
             $0.category == .marketing && $0.androidChannel == type.androidChannel
         }.map(\.id).min()
         if let channel = type.androidChannel, let sold {
-            found.append(
-                flaw(
-                    file, ["android_channel"],
-                    "is `\(channel)`, the channel of `\(sold)`, so that whoever mutes the offers mutes the warning",
-                    law: "GDPR Art. 32; S1, very hard to turn off"))
+            flaw(
+                file, ["android_channel"],
+                "is `\(channel)`, the channel of `\(sold)`, so that whoever mutes the offers mutes the warning",
+                law: "GDPR Art. 32; S1, very hard to turn off")
         }
-        return found
     }
 
     // MARK: Days
@@ -242,10 +238,9 @@ extension StatuteBook {
     private static let firstLawYear = 1_990
 
     /// Days that a law sets and a page moved.
-    private func dayFlaws() -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
+    private func checkDays() {
         func add(_ path: [String], _ message: String, law: String) {
-            found.append(flaw("regions.yaml", path, message, law: law))
+            flaw("regions.yaml", path, message, law: law)
         }
         func check(_ from: CalendarDate, _ law: [String], _ path: [String], _ region: RegionCode) {
             let known = LawOfTheLand.days.first { day in law.contains { $0.contains(day.citation) } }
@@ -296,13 +291,11 @@ extension StatuteBook {
             }
         }
         if let day = bundle.channels.smsRevocation?.endsAllTextsFrom, day > LawOfTheLand.allTextsDay {
-            found.append(
-                flaw(
-                    "channels.yaml", ["sms", "revocation", "ends_all_texts_from"],
-                    "is \(day), and the rule counts from \(LawOfTheLand.allTextsDay)",
-                    law: "47 CFR 64.1200(a)(10)"))
+            flaw(
+                "channels.yaml", ["sms", "revocation", "ends_all_texts_from"],
+                "is \(day), and the rule counts from \(LawOfTheLand.allTextsDay)",
+                law: "47 CFR 64.1200(a)(10)")
         }
-        return found
     }
 
     /// Days a rule may have been read after the bundle takes effect, for a page that is reviewed ahead, and years before it.
@@ -310,8 +303,7 @@ extension StatuteBook {
     private static let reviewDaysAgoMax: Int64 = 5 * 366
 
     /// A rule that says it was read years ago, or that it will be.
-    private func reviewFlaws() -> [PolicyDiagnostic] {
-        var found: [PolicyDiagnostic] = []
+    private func checkReviews() {
         let day = bundle.effectiveFrom.instant
         func visit(_ value: JSONValue, _ file: String, _ path: [String]) {
             switch value {
@@ -321,11 +313,10 @@ extension StatuteBook {
                         date.instant > day.advanced(bySeconds: Self.reviewDaysAheadMax * 86_400)
                             || date.instant < day.advanced(bySeconds: -Self.reviewDaysAgoMax * 86_400)
                     {
-                        found.append(
-                            flaw(
-                                file, path + [key],
-                                "is \(date), years from the day the bundle takes effect (\(bundle.effectiveFrom))",
-                                law: "GDPR Arts. 5(2) and 24(1): measures are reviewed and updated"))
+                        flaw(
+                            file, path + [key],
+                            "is \(date), years from the day the bundle takes effect (\(bundle.effectiveFrom))",
+                            law: "GDPR Arts. 5(2) and 24(1): measures are reviewed and updated")
                     }
                     visit(member, file, path + [key])
                 }
@@ -338,7 +329,6 @@ extension StatuteBook {
         where !file.hasPrefix("cases/") && !file.hasPrefix("messages/") && !file.hasPrefix("reasons/") {
             visit(document.json, file, [])
         }
-        return found
     }
 
     // MARK: Health
@@ -351,15 +341,13 @@ extension StatuteBook {
 
     /// Who may send what tells of health sends nothing else: a service with other business would know who is ill, and an
     /// answer of the gateway would tell it.
-    private func healthFlaws() -> [PolicyDiagnostic] {
-        bundle.callers.sorted { $0.key < $1.key }.compactMap { name, rule in
-            guard name != bundle.developmentCaller, rule.grants.contains(.send) else { return nil }
-            let sent = bundle.types.values.filter { rule.types.covers($0.id, of: $0.category) }
-                .sorted { $0.id < $1.id }
+    private func checkHealth() {
+        for (name, rule) in senders {
+            let sent = types.filter { rule.types.covers($0.id, of: $0.category) }
             guard let health = sent.first(where: tellsOfHealth),
                 let other = sent.first(where: { !tellsOfHealth($0) })
-            else { return nil }
-            return flaw(
+            else { continue }
+            flaw(
                 "callers.yaml", ["callers", name.text, "types"],
                 "lets one caller send `\(health.id)`, which tells of health, and `\(other.id)`, which does not",
                 law:
@@ -373,15 +361,12 @@ extension StatuteBook {
     /// Days a device's key may be old at most.
     private static let keyDaysMax = 730
 
-    private func keyAgeFlaws() -> [PolicyDiagnostic] {
-        guard let age = bundle.channels.deviceKeyAge, age.maxAgeDays > Self.keyDaysMax else { return [] }
-        return [
-            flaw(
-                "channels.yaml", ["push", "device_key", "max_age_days"],
-                "is \(age.maxAgeDays), and a key is replaced after \(Self.keyDaysMax) days at the latest",
-                law:
-                    "NIST SP 800-57 part 1 rev. 5 section 5.3.6: one to two years for a static key-agreement key"
-            )
-        ]
+    private func checkKeyAge() {
+        guard let age = bundle.channels.deviceKeyAge, age.maxAgeDays > Self.keyDaysMax else { return }
+        flaw(
+            "channels.yaml", ["push", "device_key", "max_age_days"],
+            "is \(age.maxAgeDays), and a key is replaced after \(Self.keyDaysMax) days at the latest",
+            law: "NIST SP 800-57 part 1 rev. 5 section 5.3.6: one to two years for a static key-agreement key"
+        )
     }
 }
