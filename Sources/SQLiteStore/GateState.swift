@@ -16,7 +16,7 @@ struct Sequences: Equatable {
     /// Of `subjects.db`, at least; see ``SubjectMappings/generation(in:)``.
     var subjectsGeneration: Int64 = 0
     /// Messages that are offered no more, in rows of `offered` that have others.
-    var endedOffers = NumberRanges()
+    var endedOffers = RangeSet<Int64>()
 
     private static let read = StatementText(
         "sequences",
@@ -46,7 +46,7 @@ struct Sequences: Equatable {
             sequences.outboxNumber = try row.count()
             sequences.personNumber = try row.count()
             sequences.subjectsGeneration = try row.count()
-            guard let endedOffers = NumberRanges(bytes: row.byteArray()) else {
+            guard let endedOffers = RangeSet(bytes: row.byteArray()) else {
                 throw StoreError.damaged(table: "sequences", "it says no numbers of offered messages")
             }
             sequences.endedOffers = endedOffers

@@ -150,24 +150,14 @@ extension GateTransaction {
 
     private static let outboxOfSubject = StatementText(
         "outbox", "DELETE FROM outbox WHERE subject = ? RETURNING rank, caller, byte_count")
-    private static let sendsOfPerson = StatementText("send", "DELETE FROM send WHERE person = ?")
-    private static let eventsOfPerson = StatementText(
-        "event",
-        "DELETE FROM event WHERE cursor IN (SELECT number FROM history WHERE person = ? AND kind = 1)")
-    private static let eventsOfSends = StatementText(
-        "event", "DELETE FROM event WHERE send_number IN (SELECT number FROM send WHERE person = ?)")
-    private static let historyOfPerson = StatementText("history", "DELETE FROM history WHERE person = ?")
-    private static let keysOfPerson = StatementText("device_key", "DELETE FROM device_key WHERE person = ?")
-    private static let tokensOfPerson = StatementText(
-        "push_token", "DELETE FROM push_token WHERE person = ?")
-    private static let addressesOfPerson = StatementText(
-        "address_code", "DELETE FROM address_code WHERE person = ?")
-    private static let ledgersOfPerson = StatementText("ledger", "DELETE FROM ledger WHERE person = ?")
-    private static let deletePerson = StatementText("person", "DELETE FROM person WHERE number = ?")
-    private static let dedupeOfPerson = StatementText("dedupe", "DELETE FROM dedupe WHERE person = ?")
-    private static let dutiesOfPerson = StatementText("duty", "DELETE FROM duty WHERE person = ?")
-    private static let linksOfPerson = StatementText(
-        "unsubscribe_link", "DELETE FROM unsubscribe_link WHERE person = ?")
+    /// In this order: events are found through the person's history and sends, and all else by the person's number.
+    private static let rowsOfPerson = [
+        ("event", "cursor IN (SELECT number FROM history WHERE person = ? AND kind = 1)"),
+        ("event", "send_number IN (SELECT number FROM send WHERE person = ?)"),
+        ("send", "person = ?"), ("history", "person = ?"), ("dedupe", "person = ?"), ("duty", "person = ?"),
+        ("unsubscribe_link", "person = ?"), ("device_key", "person = ?"), ("push_token", "person = ?"),
+        ("address_code", "person = ?"), ("ledger", "person = ?"), ("person", "number = ?"),
+    ].map { StatementText($0, "DELETE FROM \($0) WHERE \($1)") }
     private static let markErased = StatementText("erasure", "INSERT OR IGNORE INTO erasure VALUES (?)")
 
     /// Opens nothing but rows of `offered` that other persons' messages share.
@@ -175,20 +165,7 @@ extension GateTransaction {
         try removeOffered(of: subject)
         try removeOutboxRows(Self.outboxOfSubject) { $0.add(subject) }
         if let person = try person(subject) {
-            // Events are found through sends and the person's history, so these go after them.
-            try gate.change(Self.eventsOfPerson) { $0.add(person) }
-            try gate.change(Self.eventsOfSends) { $0.add(person) }
-            try gate.change(Self.sendsOfPerson) { $0.add(person) }
-            try gate.change(Self.historyOfPerson) { $0.add(person) }
-            try gate.change(Self.dedupeOfPerson) { $0.add(person) }
-            try gate.change(Self.dutiesOfPerson) { $0.add(person) }
-            try gate.change(Self.linksOfPerson) { $0.add(person) }
-            for statement in [
-                Self.keysOfPerson, Self.tokensOfPerson, Self.addressesOfPerson, Self.ledgersOfPerson,
-            ] {
-                try gate.change(statement) { $0.add(person) }
-            }
-            try gate.change(Self.deletePerson) { $0.add(person) }
+            for statement in Self.rowsOfPerson { try gate.change(statement) { $0.add(person) } }
         }
         sendNumbers.removeAll()
         forgetPerson()

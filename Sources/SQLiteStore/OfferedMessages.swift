@@ -125,69 +125,34 @@ final class StoredMessage {
     }
 }
 
-/// Numbers of messages, as few ranges as there can be.
-struct NumberRanges: Equatable {
-    /// Of each range the first and the last, ascending; no two touch.
-    private var bounds: [Int64] = []
-
-    var isEmpty: Bool { bounds.isEmpty }
-
-    func contains(_ number: Int64) -> Bool {
-        stride(from: 0, to: bounds.count, by: 2).contains {
-            bounds[$0] <= number && number <= bounds[$0 + 1]
-        }
-    }
-
-    mutating func insert(_ number: Int64) {
-        // Results come in the order of offers, so it is nearly always the last that grows.
-        var place = bounds.count
-        while place > 0, bounds[place - 2] > number { place -= 2 }
-        if place > 0, bounds[place - 1] >= number { return }
-        let growsBefore = place > 0 && bounds[place - 1] == number - 1
-        let growsAfter = place < bounds.count && bounds[place] == number + 1
-        switch (growsBefore, growsAfter) {
-        case (true, true): bounds.removeSubrange(place - 1...place)
-        case (true, false): bounds[place - 1] = number
-        case (false, true): bounds[place] = number
-        case (false, false): bounds.insert(contentsOf: [number, number], at: place)
-        }
-    }
-
-    mutating func remove(in range: ClosedRange<Int64>) {
-        var kept: [Int64] = []
-        for place in stride(from: 0, to: bounds.count, by: 2) {
-            let (first, last) = (bounds[place], bounds[place + 1])
-            if first < range.lowerBound { kept += [first, min(last, range.lowerBound - 1)] }
-            if last > range.upperBound { kept += [max(first, range.upperBound + 1), last] }
-        }
-        bounds = kept
-    }
-
-    /// (i64 first ‖ i64 last) …, big-endian.
+/// Numbers of messages.
+extension RangeSet<Int64> {
+    /// Of each range the first and the last number, ascending: (i64 first ‖ i64 last) …, big-endian.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(8 * bounds.count)
-        for bound in bounds { withUnsafeBytes(of: bound.bigEndian) { bytes.append(contentsOf: $0) } }
+        for range in ranges {
+            withUnsafeBytes(of: range.lowerBound.bigEndian) { bytes += $0 }
+            withUnsafeBytes(of: (range.upperBound - 1).bigEndian) { bytes += $0 }
+        }
         return bytes
     }
-
-    init() {}
 
     /// - Returns: `nil` for what ``bytes`` never gives.
     init?(bytes: [UInt8]) {
         guard bytes.count.isMultiple(of: 16) else { return nil }
-        bounds = bytes.withUnsafeBytes { bytes in
+        let bounds = bytes.withUnsafeBytes { bytes in
             stride(from: 0, to: bytes.count, by: 8).map {
                 Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: $0, as: Int64.self))
             }
         }
-        guard bounds.allSatisfy({ (0...StoredRow.countMax).contains($0) }) else { return nil }
-        for place in bounds.indices.dropFirst() {
-            guard
-                place.isMultiple(of: 2)
-                    ? bounds[place - 1] < bounds[place] - 1 : bounds[place - 1] <= bounds[place]
-            else { return nil }
+        self.init()
+        for place in stride(from: 0, to: bounds.count, by: 2) {
+            let (first, last) = (bounds[place], bounds[place + 1])
+            guard first >= 0, first <= last, last <= StoredRow.countMax else { return nil }
+            insert(contentsOf: first..<last + 1)
         }
+        // Any other order, and ranges that touch.
+        guard self.bytes == bytes else { return nil }
     }
 }
 
@@ -440,10 +405,10 @@ extension GateTransaction {
         var lastOfNew: Int64 = 0
         for (number, segment) in endedOffers where number > max(deleted?.last ?? 0, lastOfNew) {
             guard let ended = writer.offered.removeSegment(segment) else {
-                sequences.endedOffers.insert(number)
+                sequences.endedOffers.insert(contentsOf: number..<number + 1)
                 continue
             }
-            sequences.endedOffers.remove(in: segment...ended.last)
+            sequences.endedOffers.remove(contentsOf: segment..<ended.last + 1)
             if segment == newOffers.number {
                 newOffers.removeAll()
                 lastOfNew = ended.last
@@ -511,6 +476,6 @@ extension GateTransaction {
                 $0.add(segment)
             }
         }
-        sequences.endedOffers = NumberRanges()
+        sequences.endedOffers = RangeSet()
     }
 }

@@ -70,23 +70,23 @@ import Testing
     @Test func `ranges hold the numbers that a set holds`() {
         var generator = SeededNumbers(seed: 20_261_123)
         for _ in 0..<200 {
-            var (ranges, numbers) = (NumberRanges(), Set<Int64>())
+            var (ranges, numbers) = (RangeSet<Int64>(), Set<Int64>())
             for _ in 0..<60 {
                 if Int.random(in: 0..<12, using: &generator) == 0 {
                     let first = Int64.random(in: 0..<4, using: &generator) * 10
-                    ranges.remove(in: first...first + 9)
+                    ranges.remove(contentsOf: first..<first + 10)
                     numbers = numbers.filter { !(first...first + 9).contains($0) }
                 } else {
                     let number = Int64.random(in: 0..<40, using: &generator)
-                    ranges.insert(number)
+                    ranges.insert(contentsOf: number..<number + 1)
                     numbers.insert(number)
                 }
                 #expect((-1...40).allSatisfy { ranges.contains($0) == numbers.contains($0) })
-                #expect(NumberRanges(bytes: ranges.bytes) == ranges)
+                #expect(RangeSet(bytes: ranges.bytes) == ranges)
             }
         }
         for bytes in [[UInt8](repeating: 0, count: 8), [UInt8](repeating: 0, count: 32)] {
-            #expect(NumberRanges(bytes: bytes) == nil)
+            #expect(RangeSet(bytes: bytes) == nil)
         }
     }
 }
