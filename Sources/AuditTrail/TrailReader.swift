@@ -27,7 +27,9 @@ extension TrailReader {
 
     /// Reads a tile or bundle of a tree, from the full one when the partial one was already cleared away
     /// (C2SP tlog-tiles, "Partial Tiles").
-    func readAnyWidth(_ path: TrailPath, into buffer: inout [UInt8]) throws -> (count: Int, isFull: Bool)? {
+    package func readAnyWidth(
+        _ path: TrailPath, into buffer: inout [UInt8]
+    ) throws -> (count: Int, isFull: Bool)? {
         if let count = try read(path, into: &buffer) { return (count, path.width == TrailPath.fullWidth) }
         guard path.width < TrailPath.fullWidth, let count = try read(path.full, into: &buffer) else {
             return nil

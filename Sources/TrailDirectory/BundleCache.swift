@@ -14,19 +14,15 @@ struct HeldBundle: Sendable {
     /// - Throws: ``TrailDamage`` when a file is missing or of another length than it must be.
     init(of index: UInt64, in reader: some TrailReader, size: UInt64) throws {
         let wanted = TileLayout.bundle(holding: index, size: size)
-        var isFull = wanted.width == TrailPath.fullWidth
-        var found = try reader.read(wanted)
-        if found == nil, !isFull {
-            found = try reader.read(wanted.full)
-            isFull = true
+        var buffer: [UInt8] = []
+        guard let found = try reader.readAnyWidth(wanted, into: &buffer) else {
+            throw TrailDamage.missing(wanted)
         }
-        guard let found else { throw TrailDamage.missing(wanted) }
-        path = isFull ? wanted.full : wanted
-        bytes = found
-        tile = try reader.readTile(
-            .tile(level: 0, index: index >> 8, width: isFull ? TrailPath.fullWidth : wanted.width))
+        path = found.isFull ? wanted.full : wanted
+        bytes = Array(buffer.prefix(found.count))
+        tile = try reader.readTile(.tile(level: 0, index: index >> 8, width: path.width))
         // A bundle that ends early still gives what stands before its end; the damage is at what is asked for.
-        ranges = EntryBundle.ranges(in: found)
+        ranges = EntryBundle.ranges(in: bytes)
     }
 
     var number: UInt64 { path.entryRange.lowerBound >> 8 }

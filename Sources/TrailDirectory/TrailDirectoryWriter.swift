@@ -144,7 +144,7 @@ package final class TrailDirectoryWriter {
         }
         // Only the last size gets partial tiles: no checkpoint will ever be signed over those in between.
         contents += grown.partials.map { ($0.path.text, $0.bytes) }
-        try stoppingOnFatal { () throws(TrailError) in try batch.replace(contents) }
+        try replace(contents)
         edge = grown
         rememberPartials()
         return edge.size
@@ -177,9 +177,7 @@ package final class TrailDirectoryWriter {
             throw TrailError.signerMismatch(error)
         }
         guard trusted.checkpoint == next else { throw TrailError.signerMismatch(nil) }
-        try stoppingOnFatal { () throws(TrailError) in
-            try batch.replace([(path: TrailPath.checkpoint.text, bytes: bytes)])
-        }
+        try replace([(path: TrailPath.checkpoint.text, bytes: bytes)])
         checkpoint = next
         clearPartials()
         return next
@@ -199,9 +197,7 @@ package final class TrailDirectoryWriter {
         {
             return
         }
-        try stoppingOnFatal { () throws(TrailError) in
-            try batch.replace([(path: path, bytes: canonical)])
-        }
+        try replace([(path: path, bytes: canonical)])
     }
 
     /// Puts the keyset in force, a signed note, beside the checkpoint; nothing happens when it is there already.
@@ -209,9 +205,7 @@ package final class TrailDirectoryWriter {
         try refuseAfterFatal()
         let published = try files.read(KeysetFile.name, byteCountMax: SignedNote.byteCountMax)
         if published == note { return }
-        try stoppingOnFatal { () throws(TrailError) in
-            try batch.replace([(path: KeysetFile.name, bytes: note)])
-        }
+        try replace([(path: KeysetFile.name, bytes: note)])
     }
 
     /// Writes the keys an auditor needs, one a line, as ``VerifierKeyFile`` reads them.
@@ -237,21 +231,23 @@ package final class TrailDirectoryWriter {
     }
 
     private func writeVerifierKeys(_ bytes: [UInt8]) throws {
-        try stoppingOnFatal { () throws(TrailError) in
-            try batch.replace([(path: VerifierKeyFile.name, bytes: bytes)])
-        }
+        try replace([(path: VerifierKeyFile.name, bytes: bytes)])
     }
 
     // MARK: Inside
 
     func replace(_ contents: [(path: String, bytes: [UInt8])]) throws {
-        try refuseAfterFatal()
         try syncing { () throws(TrailError) in try batch.replace(contents) }
     }
 
     func syncing(_ body: () throws(TrailError) -> Void) throws {
         try refuseAfterFatal()
-        try stoppingOnFatal(body)
+        do throws(TrailError) {
+            try body()
+        } catch {
+            if error.isFatal { fatal = error }
+            throw error
+        }
     }
 
     /// A directory that was removed is made again when it is needed again.
@@ -259,15 +255,6 @@ package final class TrailDirectoryWriter {
 
     private func refuseAfterFatal() throws {
         if let fatal { throw fatal }
-    }
-
-    private func stoppingOnFatal(_ body: () throws(TrailError) -> Void) throws {
-        do throws(TrailError) {
-            try body()
-        } catch {
-            if error.isFatal { fatal = error }
-            throw error
-        }
     }
 
     /// Holds entries against those of the tree.
