@@ -11,10 +11,10 @@ package enum AEADAlgorithm: Sendable, CaseIterable {
     package static let nonceByteCount = 12
     package static let tagByteCount = 16
 
-    fileprivate func withCipher<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
+    fileprivate var cipher: FetchedCipher {
         switch self {
-        case .aes256GCM: try FetchedCipher.aes256GCM.withCipher(body)
-        case .chaCha20Poly1305: try FetchedCipher.chaCha20Poly1305.withCipher(body)
+        case .aes256GCM: .aes256GCM
+        case .chaCha20Poly1305: .chaCha20Poly1305
         }
     }
 
@@ -57,11 +57,22 @@ struct FetchedCipher: @unchecked Sendable {
     static let aes256GCM = FetchedCipher("AES-256-GCM")
     static let chaCha20Poly1305 = FetchedCipher("ChaCha20-Poly1305")
 
-    func withCipher<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
+    /// A context that `start` has started with the cipher. The caller frees it.
+    func makeContext(
+        _ start: (_ context: OpaquePointer, _ cipher: OpaquePointer) -> Int32
+    ) throws -> OpaquePointer {
         guard let cipher else {
             throw OpenSSLError.failed(operation: "find \(name)", reason: "no loaded provider offers it")
         }
-        return try body(cipher)
+        guard let context = EVP_CIPHER_CTX_new() else {
+            throw OpenSSLError.lastFailure(of: "make a cipher context")
+        }
+        guard start(context, cipher) == 1 else {
+            let failure = OpenSSLError.lastFailure(of: "start the cipher")
+            EVP_CIPHER_CTX_free(context)
+            throw failure
+        }
+        return context
     }
 
     /// A context that has its key and encrypts. The caller frees it.
@@ -74,19 +85,9 @@ struct FetchedCipher: @unchecked Sendable {
             throw OpenSSLError.wrongByteCount(
                 what: "an AES-256 key", expected: AEADAlgorithm.keyByteCount, actual: key.count)
         }
-        guard let context = EVP_CIPHER_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a cipher context")
+        return try makeContext { context, cipher in
+            key.withUnsafeBytes { EVP_EncryptInit_ex2(context, cipher, $0.bytePointer, nonce, nil) }
         }
-        do {
-            let started = try key.withUnsafeBytes { key in
-                try withCipher { EVP_EncryptInit_ex2(context, $0, key.bytePointer, nonce, nil) }
-            }
-            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
-        } catch {
-            EVP_CIPHER_CTX_free(context)
-            throw error
-        }
-        return context
     }
 }
 
@@ -100,17 +101,7 @@ package struct AEADSealing: ~Copyable {
     private let context: OpaquePointer
 
     package init(_ algorithm: AEADAlgorithm) throws {
-        guard let context = EVP_CIPHER_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a cipher context")
-        }
-        do {
-            let started = try algorithm.withCipher { EVP_EncryptInit_ex2(context, $0, nil, nil, nil) }
-            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
-        } catch {
-            EVP_CIPHER_CTX_free(context)
-            throw error
-        }
-        self.context = context
+        context = try algorithm.cipher.makeContext { EVP_EncryptInit_ex2($0, $1, nil, nil, nil) }
     }
 
     deinit { EVP_CIPHER_CTX_free(context) }
@@ -191,18 +182,8 @@ package final class AES256GCMContexts {
     private func makeContext(
         _ start: (_ context: OpaquePointer, _ cipher: OpaquePointer, _ key: UnsafePointer<UInt8>?) -> Int32
     ) throws -> OpaquePointer {
-        guard let context = EVP_CIPHER_CTX_new() else {
-            throw OpenSSLError.lastFailure(of: "make a cipher context")
-        }
-        do {
-            let started = try FetchedCipher.aes256GCM.withCipher { cipher in
-                key.withBytes { start(context, cipher, $0) }
-            }
-            guard started == 1 else { throw OpenSSLError.lastFailure(of: "start the cipher") }
-            return context
-        } catch {
-            EVP_CIPHER_CTX_free(context)
-            throw error
+        try FetchedCipher.aes256GCM.makeContext { context, cipher in
+            key.withBytes { start(context, cipher, $0) }
         }
     }
 
