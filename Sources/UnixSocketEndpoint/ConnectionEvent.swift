@@ -67,7 +67,7 @@ struct OutputMeasure: Hashable {
 }
 
 /// The deadlines of a connection, each documented in ``EndpointLimits``.
-enum ConnectionTimer: Hashable, CaseIterable {
+enum ConnectionTimer: Int, CaseIterable {
     /// ``EndpointLimits/writeStallMilliseconds``.
     case writeStall
     /// ``EndpointLimits/lingerMilliseconds``.

@@ -25,7 +25,8 @@ final class HTTPConnection: MeteredConnection {
     private var context: ChannelHandlerContext?
     private var key = ConnectionKey(index: 0, generation: 0)
     private var writer = ResponseWriter(allocator: ByteBufferAllocator())
-    private var deadlines = ConnectionDeadlines()
+    /// When each timer is due.
+    private var deadlines = InlineArray<5, NIODeadline?>(repeating: nil)
     /// Bytes given to the channel since the connection began.
     private var flushedByteCount = 0
     private var isPerforming = false
@@ -67,8 +68,8 @@ final class HTTPConnection: MeteredConnection {
         case .flush: flush()
         case .read: context?.read()
         case .arm(let timer):
-            deadlines[timer] = mailbox.clock.now() + .milliseconds(timer.milliseconds(limits))
-        case .disarm(let timer): deadlines[timer] = nil
+            deadlines[timer.rawValue] = mailbox.clock.now() + .milliseconds(timer.milliseconds(limits))
+        case .disarm(let timer): deadlines[timer.rawValue] = nil
         case .measureOutput: machine.handle(.outputMeasured(outputMeasure))
         case .resumeLater: resumeLater()
         case .record(let incident): record(incident)
@@ -218,7 +219,9 @@ final class HTTPConnection: MeteredConnection {
     /// Looks at every deadline; the mailbox's loop calls it.
     func sweep(_ now: NIODeadline) {
         take(.outputMeasured(outputMeasure))
-        for timer in ConnectionTimer.allCases where deadlines.isDue(timer, now) { take(.fired(timer)) }
+        for timer in ConnectionTimer.allCases {
+            if let due = deadlines[timer.rawValue], now >= due { take(.fired(timer)) }
+        }
     }
 
     /// The endpoint stops: take no new request, finish those that have begun.
@@ -239,39 +242,5 @@ final class HTTPConnection: MeteredConnection {
         mailbox.table.remove(key)
         context = nil
         admission.connectionClosed()
-    }
-}
-
-/// When each timer of a connection is due.
-private struct ConnectionDeadlines {
-    private var writeStall: NIODeadline?
-    private var linger: NIODeadline?
-    private var answer: NIODeadline?
-    private var request: NIODeadline?
-    private var idle: NIODeadline?
-
-    subscript(_ timer: ConnectionTimer) -> NIODeadline? {
-        get {
-            switch timer {
-            case .writeStall: writeStall
-            case .linger: linger
-            case .answer: answer
-            case .request: request
-            case .idle: idle
-            }
-        }
-        set {
-            switch timer {
-            case .writeStall: writeStall = newValue
-            case .linger: linger = newValue
-            case .answer: answer = newValue
-            case .request: request = newValue
-            case .idle: idle = newValue
-            }
-        }
-    }
-
-    func isDue(_ timer: ConnectionTimer, _ now: NIODeadline) -> Bool {
-        self[timer].map { now >= $0 } ?? false
     }
 }
