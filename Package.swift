@@ -185,7 +185,7 @@ let package = Package(
                 "GateVocabulary",
                 "OpenSSLCrypto", "PolicyPages", "SealedFormat",
             ]),
-        module("ConfigurationPages", ["BundleModel", "PolicyPages"], computes: false),
+        module("ConfigurationPages", ["BundleModel", "CanonicalJSON", "PolicyPages"], computes: false),
         module(
             "KeyFiles",
             ["CanonicalJSON", "GateVocabulary", "KeyLifecycle", "OpenSSLCrypto", "SealedFormat"],

@@ -85,7 +85,7 @@ package struct BuildVersion: Comparable, Hashable, Sendable, CustomStringConvert
     package init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.compactMap { part in
-            part.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(part) : nil
+            part.utf8.allSatisfy { $0.isDigit } ? Int(part) : nil
         }
         guard parts.count == 3, numbers.count == 3 else { return nil }
         self.numbers = numbers

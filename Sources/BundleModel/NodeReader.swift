@@ -124,7 +124,7 @@ struct NodeReader {
             return stand
         }
         guard let value = Value.allCases.first(where: { $0.rawValue == text }) else {
-            let near = Value.allCases.map(\.rawValue).filter { MemberReader.isNear($0, text) }.min()
+            let near = NearestName.to(text, among: Value.allCases.lazy.map(\.rawValue))
             problem(
                 "must be one of \(Self.names(Value.self)), and is `\(text)`",
                 hint: near.map { "did you mean `\($0)`?" } ?? "the list is closed; write one of them")
@@ -365,30 +365,13 @@ final class MemberReader {
     func refuseOthers() {
         if reader.list.takesUnknownNames { return }
         for member in members where !known.contains(member.key) {
-            let near = known.filter { Self.isNear($0, member.key) }.min()
             reader.list.add(
                 PolicyDiagnostic(
                     file: reader.file, at: member.keyLocation ?? member.value.location,
                     "\(reader.name) has `\(member.key)`, and nothing of this name is known here",
-                    hint: near.map { "did you mean `\($0)`?" }
+                    hint: NearestName.to(member.key, among: known).map { "did you mean `\($0)`?" }
                         ?? "known here: \(known.sorted().quoted)"))
         }
-    }
-
-    /// Whether two names differ by one letter, or by `-` for `_`.
-    static func isNear(_ left: String, _ right: String) -> Bool {
-        let left = Array(left.utf8)
-        let right = Array(right.utf8)
-        guard abs(left.count - right.count) <= 1 else { return false }
-        var shared = 0
-        while shared < min(left.count, right.count), left[shared] == right[shared] { shared += 1 }
-        var tail = 0
-        while tail < min(left.count, right.count) - shared,
-            left[left.count - 1 - tail] == right[right.count - 1 - tail]
-        {
-            tail += 1
-        }
-        return max(left.count, right.count) - shared - tail <= 2
     }
 
     // MARK: The common shapes

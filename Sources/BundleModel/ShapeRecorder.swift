@@ -154,10 +154,9 @@ extension TextRule {
 
     /// A text of a page as ``NodeReader/text(byteCountMax:)`` takes it; a character is a byte at least.
     static func ofPage(byteCountMax: Int) -> TextRule {
-        TextRule(
-            "a text of 1 to \(byteCountMax) bytes",
-            schema: ["maxLength": .integer(Int64(byteCountMax)), "minLength": 1]
-        ) { (1...byteCountMax).contains($0.count) }
+        TextRule("a text of 1 to \(byteCountMax) bytes", lengths: 1...byteCountMax) {
+            (1...byteCountMax).contains($0.count)
+        }
     }
 
     /// A text that a pattern describes to editors, and `isRight` to everything else.
@@ -165,9 +164,7 @@ extension TextRule {
         _ expectation: String, pattern: String, byteCountMax: Int? = nil,
         _ isRight: @escaping @Sendable (String) -> Bool
     ) -> TextRule {
-        var schema: JSONObject = ["pattern": .string(pattern)]
-        if let byteCountMax { schema["maxLength"] = .integer(Int64(byteCountMax)) }
-        return TextRule(expectation, schema: schema) { bytes in
+        TextRule(expectation, lengths: byteCountMax.map { 0...$0 }, pattern: pattern) { bytes in
             guard bytes.count <= byteCountMax ?? bytes.count else { return false }
             var text: [UInt8] = []
             for index in 0..<bytes.count { text.append(bytes[index]) }

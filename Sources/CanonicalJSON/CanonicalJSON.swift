@@ -20,14 +20,7 @@ package enum CanonicalJSON {
     package static func read(
         _ bytes: ArraySlice<UInt8>, limits: JSONLimits = .request
     ) throws(JSONError) -> JSONValue {
-        try withBytes(of: bytes) { buffer throws(JSONError) in try read(buffer, limits: limits) }
-    }
-
-    package static func read(
-        _ bytes: UnsafeRawBufferPointer, limits: JSONLimits = .request
-    ) throws(JSONError) -> JSONValue {
-        var reader = JSONReader(bytes, limits: limits, canonicalOnly: false)
-        return try reader.readDocument()
+        try read(bytes, limits: limits, canonicalOnly: false)
     }
 
     /// Reads one document that must already be in its one canonical spelling; any other is
@@ -41,16 +34,22 @@ package enum CanonicalJSON {
     package static func readCanonical(
         _ bytes: ArraySlice<UInt8>, limits: JSONLimits = .entry
     ) throws(JSONError) -> JSONValue {
-        try withBytes(of: bytes) { buffer throws(JSONError) in
-            try readCanonical(buffer, limits: limits)
-        }
+        try read(bytes, limits: limits, canonicalOnly: true)
     }
 
-    package static func readCanonical(
-        _ bytes: UnsafeRawBufferPointer, limits: JSONLimits = .entry
+    private static func read(
+        _ bytes: ArraySlice<UInt8>, limits: JSONLimits, canonicalOnly: Bool
     ) throws(JSONError) -> JSONValue {
-        var reader = JSONReader(bytes, limits: limits, canonicalOnly: true)
-        return try reader.readDocument()
+        // A result, because `withUnsafeBytes` rethrows errors without their type.
+        let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { buffer in
+            do throws(JSONError) {
+                var reader = JSONReader(buffer, limits: limits, canonicalOnly: canonicalOnly)
+                return .success(try reader.readDocument())
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
     }
 
     /// Whether `bytes` are exactly what ``write(_:)`` gives for the value they spell.
@@ -59,20 +58,6 @@ package enum CanonicalJSON {
             byteCountMax: .max, depthMax: JSONLimits.document.depthMax, memberCountMax: .max,
             refusesNUL: false)
         return (try? readCanonical(bytes, limits: limits)) != nil
-    }
-
-    /// A typed-throws bridge over `withUnsafeBytes`, which rethrows untyped.
-    private static func withBytes(
-        of slice: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) throws(JSONError) -> JSONValue
-    ) throws(JSONError) -> JSONValue {
-        let result: Result<JSONValue, JSONError> = slice.withUnsafeBytes { buffer in
-            do throws(JSONError) {
-                return .success(try body(buffer))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
     }
 
     /// The canonical bytes of `value` (RFC 8785).

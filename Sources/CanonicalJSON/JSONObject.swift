@@ -47,12 +47,12 @@ package struct JSONObject: Sendable {
                 }
                 return nil
             }
-            let index = lowerBound(of: key)
+            let index = Self.lowerBound(of: key, in: members)
             guard index < members.count, CodeUnits.equal(members[index].key, key) else { return nil }
             return members[index].value
         }
         set {
-            let index = lowerBound(of: key)
+            let index = Self.lowerBound(of: key, in: members)
             let found = index < members.count && CodeUnits.equal(members[index].key, key)
             switch (found, newValue) {
             case (true, .some(let value)): members[index].value = value
@@ -88,14 +88,17 @@ package struct JSONObject: Sendable {
     }
 
     /// The position of the first member whose key does not stand before `key`.
-    private func lowerBound(of key: String) -> Int {
-        var low = 0
-        var high = members.count
-        while low < high {
-            let middle = (low + high) / 2
-            if CodeUnits.precedes(members[middle].key, key) { low = middle + 1 } else { high = middle }
+    static func lowerBound(of key: String, in members: [Member]) -> Int {
+        CodeUnits.withBytes(key) { key in
+            var low = 0
+            var high = members.count
+            while low < high {
+                let middle = (low + high) / 2
+                let order = CodeUnits.withBytes(members[middle].key) { CodeUnits.compare($0, key) }
+                if order < 0 { low = middle + 1 } else { high = middle }
+            }
+            return low
         }
-        return low
     }
 }
 

@@ -103,7 +103,7 @@ struct JSONReader {
         let digitsStart = offset
         var magnitude: Int64 = 0
         var isOutOfRange = false
-        while offset < end, base[offset] >= UInt8(ascii: "0"), base[offset] <= UInt8(ascii: "9") {
+        while offset < end, base[offset].isDigit {
             // 2⁵³ × 10 + 9 is far below 2⁶³, so this cannot overflow before the range is noticed.
             if !isOutOfRange {
                 magnitude = magnitude * 10 + Int64(base[offset] - UInt8(ascii: "0"))
@@ -137,7 +137,7 @@ struct JSONReader {
         let start = offset
         func digits(_ place: inout Int) -> Bool {
             let first = place
-            while place < end, base[place] >= UInt8(ascii: "0"), base[place] <= UInt8(ascii: "9") {
+            while place < end, base[place].isDigit {
                 place += 1
             }
             return place > first
@@ -231,7 +231,7 @@ struct JSONReader {
                 if order >= 0 {
                     if order > 0, canonicalOnly { throw .notCanonical(at: JSONPlace(offset: keyStart)) }
                     if members.count <= Self.insertionCountMax {
-                        position = Self.lowerBound(of: key, in: members)
+                        position = JSONObject.lowerBound(of: key, in: members)
                         if CodeUnits.equal(members[position].key, key) {
                             throw .duplicateKey(
                                 at: JSONPlace(offset: keyStart, pointer: JSONPointer.root.appending(key)))
@@ -268,19 +268,6 @@ struct JSONReader {
     /// Up to this number a member is inserted where it belongs; beyond it, a hostile document could make insertion's
     /// moves quadratic.
     private static let insertionCountMax = 32
-
-    private static func lowerBound(of key: String, in members: [JSONObject.Member]) -> Int {
-        CodeUnits.withBytes(key) { key in
-            var low = 0
-            var high = members.count
-            while low < high {
-                let middle = (low + high) / 2
-                let order = CodeUnits.withBytes(members[middle].key) { CodeUnits.compare($0, key) }
-                if order < 0 { low = middle + 1 } else { high = middle }
-            }
-            return low
-        }
-    }
 
     /// Reads a key and its colon, and stops at the value.
     private mutating func readKey() throws(JSONError) -> String {
@@ -435,12 +422,8 @@ struct JSONReader {
         var unit: UInt16 = 0
         for index in position..<(position + 4) {
             guard index < end else { throw .unexpectedEnd(at: JSONPlace(offset: end)) }
-            let digit: UInt8
-            switch base[index] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = base[index] - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = base[index] - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = base[index] - UInt8(ascii: "A") + 10
-            default: throw .malformed(at: JSONPlace(offset: index), expected: "four hexadecimal digits")
+            guard let digit = base[index].hexadecimalDigit else {
+                throw .malformed(at: JSONPlace(offset: index), expected: "four hexadecimal digits")
             }
             unit = unit << 4 | UInt16(digit)
         }

@@ -88,6 +88,15 @@ extension JSONValue {
         case .object: "object"
         }
     }
+
+    /// ``shapeName`` with its article.
+    package var article: String {
+        switch self {
+        case .null: "null"
+        case .integer, .array, .object: "an \(shapeName)"
+        case .boolean, .string: "a \(shapeName)"
+        }
+    }
 }
 
 extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,

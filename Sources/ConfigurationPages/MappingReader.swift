@@ -1,4 +1,5 @@
 package import BundleModel
+import CanonicalJSON
 
 /// The diagnostics of a configuration that is being read, and the keys that its readers asked for.
 package final class ConfigurationProblems {

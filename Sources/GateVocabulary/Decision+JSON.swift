@@ -121,7 +121,7 @@ extension DecisionNotes: FieldValue {
 
     package static func read(field json: JSONValue) throws(JSONShapeError) -> DecisionNotes {
         guard case .array(let elements) = json else {
-            throw JSONShapeError(.root, "expected an array, found \(JSONMembers.article(json.shapeName))")
+            throw JSONShapeError(.root, "expected an array, found \(json.article)")
         }
         var notes: DecisionNotes = []
         for (index, element) in elements.enumerated() {

@@ -52,6 +52,14 @@ package struct GateResult: Hashable, Sendable {
         case pass
         case fail
         case notApplicable
+
+        package var name: String {
+            switch self {
+            case .pass: "pass"
+            case .fail: "fail"
+            case .notApplicable: "not_applicable"
+            }
+        }
     }
 
     @usableFromInline package var verdict: Verdict

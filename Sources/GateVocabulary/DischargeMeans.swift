@@ -6,13 +6,7 @@ package enum DischargeMeans: String, CaseIterable, Sendable, Hashable {
     case letter
     case phone
 
-    package init(_ channel: Channel) {
-        switch channel {
-        case .push: self = .push
-        case .sms: self = .sms
-        case .email: self = .email
-        }
-    }
+    package init(_ channel: Channel) { self = DischargeMeans(rawValue: channel.rawValue)! }
 
     /// `nil` for what the gateway does not send itself.
     package var channel: Channel? { Channel(rawValue: rawValue) }

@@ -62,7 +62,7 @@ package struct EntryCursor: Sendable {
         let isNegative = skip("-")
         let first = offset
         // 2⁵³−1 has 16 digits, so nothing here overflows.
-        while offset < bytes.count, offset - first < 17, bytes[offset] >= 0x30, bytes[offset] <= 0x39 {
+        while offset < bytes.count, offset - first < 17, bytes[offset].isDigit {
             magnitude = magnitude * 10 + Int64(bytes[offset] - 0x30)
             offset += 1
         }

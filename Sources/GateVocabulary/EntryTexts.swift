@@ -13,17 +13,13 @@ extension Shape {
 }
 
 extension TextRule {
-    static let entryName = TextRule(
-        "a name: 1 to 128 of `a-z`, `A-Z`, `0-9` and `_-.:/`",
-        schema: ["maxLength": 128, "minLength": 1, "pattern": "^[A-Za-z0-9_.:/-]{1,128}$"]
-    ) { bytes in
-        (1...128).contains(bytes.count) && bytes.all { $0.isAlphanumeric || $0.isOneOf("_-.:/") }
-    }
+    static let entryName = TextRule.ascii(
+        "a name: 1 to 128 of `a-z`, `A-Z`, `0-9` and `_-.:/`", lengths: 1...128,
+        pattern: "^[A-Za-z0-9_.:/-]{1,128}$"
+    ) { $0.all { $0.isAlphanumeric || $0.isOneOf("_-.:/") } }
 
     /// JSON Schema counts characters, of which there are never more than bytes.
     static func bytes(atMost countMax: Int) -> TextRule {
-        TextRule("a text of at most \(countMax) bytes", schema: ["maxLength": .integer(Int64(countMax))]) {
-            $0.count <= countMax
-        }
+        TextRule("a text of at most \(countMax) bytes", lengths: 0...countMax) { $0.count <= countMax }
     }
 }

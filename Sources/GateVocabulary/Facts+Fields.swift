@@ -43,8 +43,7 @@ extension RegionObservation: FieldObject {
 extension TextRule {
     /// A country, or a part of one where the law differs.
     package static let region = TextRule(
-        "an ISO 3166 code such as `NO` or `US-CA`",
-        schema: ["maxLength": 6, "minLength": 2, "pattern": "^[A-Z]{2}(?:-[A-Z0-9]{1,3})?$"]
+        "an ISO 3166 code such as `NO` or `US-CA`", lengths: 2...6, pattern: "^[A-Z]{2}(?:-[A-Z0-9]{1,3})?$"
     ) { bytes in
         guard bytes.count == 2 || (bytes.count >= 4 && bytes.count <= 6) else { return false }
         guard bytes[0].isUppercaseLetter, bytes[1].isUppercaseLetter else { return false }

@@ -4,7 +4,7 @@ package import CanonicalJSON
 
 /// A text whose bound, where it has one, is that of its field.
 extension String: FieldValue {
-    package static var shape: Shape { .text(TextRule("a text", schema: [:]) { _ in true }) }
+    package static var shape: Shape { .text(TextRule("a text") { _ in true }) }
 
     package func write(field json: inout CanonicalWriter) { json.text(self) }
 
@@ -156,7 +156,7 @@ extension Array: FieldValue where Element: FieldElement {
 
     package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
         guard case .array(let values) = json else {
-            throw JSONShapeError(.root, "expected an array, found \(JSONMembers.article(json.shapeName))")
+            throw JSONShapeError(.root, "expected an array, found \(json.article)")
         }
         guard values.count <= Element.countMax else {
             throw JSONShapeError(
@@ -213,7 +213,7 @@ where Key: FieldValue & RawRepresentable<String> & CaseIterable, Value: FieldVal
 
     package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
         guard case .object(let object) = json else {
-            throw JSONShapeError(.root, "expected an object, found \(JSONMembers.article(json.shapeName))")
+            throw JSONShapeError(.root, "expected an object, found \(json.article)")
         }
         var values: Self = [:]
         for (name, value) in object {

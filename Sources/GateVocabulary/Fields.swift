@@ -196,7 +196,7 @@ extension FieldObject {
     package static func read(field json: JSONValue) throws(JSONShapeError) -> Self {
         guard case .object(let object) = json else {
             throw JSONShapeError(
-                .root, "expected an object, found \(JSONMembers.article(json.shapeName))")
+                .root, "expected an object, found \(json.article)")
         }
         var reader = DocumentFieldReader(blank, object.members)
         try show(to: &reader)

@@ -313,21 +313,11 @@ package enum Hexadecimal {
     /// - Returns: `nil` for an odd length or a character outside `0-9a-f`.
     package static func decode(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
-        guard digits.count.isMultiple(of: 2) else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(digits.count / 2)
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let high = value(digits[index]), let low = value(digits[index + 1]) else { return nil }
-            bytes.append(high << 4 | low)
+        guard digits.count.isMultiple(of: 2), digits.span.all({ $0.isLowercaseHexadecimal }) else {
+            return nil
         }
-        return bytes
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        default: nil
+        return stride(from: 0, to: digits.count, by: 2).map {
+            PercentEncoding.byte(digits[$0], digits[$0 + 1])!
         }
     }
 }

@@ -31,7 +31,7 @@ package struct JSONMembers {
 
     package init(_ value: JSONValue, at pointer: JSONPointer) throws(JSONShapeError) {
         guard case .object(let object) = value else {
-            throw JSONShapeError(pointer, "expected an object, found \(Self.article(value.shapeName))")
+            throw JSONShapeError(pointer, "expected an object, found \(value.article)")
         }
         self.init(object, at: pointer)
     }
@@ -66,14 +66,6 @@ package struct JSONMembers {
             throw JSONShapeError(pointer.appending(key), "nothing of this name is known here")
         }
     }
-
-    package static func article(_ shape: String) -> String {
-        switch shape {
-        case "null": "null"
-        case "integer", "array", "object": "an \(shape)"
-        default: "a \(shape)"
-        }
-    }
 }
 
 /// Readers of single values, each refusing every other shape.
@@ -81,7 +73,7 @@ package enum JSONShape {
     package static func boolean(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Bool {
         guard case .boolean(let boolean) = value else {
             throw JSONShapeError(
-                pointer, "expected true or false, found \(JSONMembers.article(value.shapeName))")
+                pointer, "expected true or false, found \(value.article)")
         }
         return boolean
     }
@@ -89,7 +81,7 @@ package enum JSONShape {
     package static func integer(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Int64 {
         guard case .integer(let integer) = value else {
             throw JSONShapeError(
-                pointer, "expected an integer, found \(JSONMembers.article(value.shapeName))")
+                pointer, "expected an integer, found \(value.article)")
         }
         return integer
     }
@@ -110,7 +102,7 @@ package enum JSONShape {
     package static func text(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> String {
         guard case .string(let text) = value else {
             throw JSONShapeError(
-                pointer, "expected a string, found \(JSONMembers.article(value.shapeName))")
+                pointer, "expected a string, found \(value.article)")
         }
         return text
     }

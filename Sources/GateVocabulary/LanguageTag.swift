@@ -24,10 +24,7 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     package init?(_ text: String) {
         guard (2...Self.byteCountMax).contains(text.utf8.count) else { return nil }
         // Nearly every tag is two or three lower-case letters, and this is asked once for every send.
-        if text.utf8.count <= 3,
-            CodeUnits.withBytes(
-                text, { $0.allSatisfy { $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z") } })
-        {
+        if text.utf8.count <= 3, CodeUnits.withBytes(text, { $0.allSatisfy { $0.isLowercaseLetter } }) {
             description = text
             language = text
             script = nil
@@ -40,9 +37,8 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         for (index, subtag) in text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
             .enumerated()
         {
-            let letterCount = subtag.count(where: Self.isLetter)
-            guard (1...8).contains(subtag.count), subtag.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) })
-            else { return nil }
+            let letterCount = subtag.count { $0.isLetter }
+            guard (1...8).contains(subtag.count), subtag.allSatisfy({ $0.isAlphanumeric }) else { return nil }
             let plain = String(decoding: subtag, as: UTF8.self)
             if index == 0 {
                 guard (2...3).contains(subtag.count), letterCount == subtag.count else { return nil }
@@ -86,13 +82,5 @@ package struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
         }
         if language == "no" || language == "nn" { chain.append(LanguageTag("nb")!) }
         return chain
-    }
-
-    private static func isLetter(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 }

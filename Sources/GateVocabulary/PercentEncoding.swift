@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// Bytes of a path, a query, a form or a link that stand for others (RFC 3986 section 2.1).
 package enum PercentEncoding {
     /// Escapes all but what is never reserved (RFC 3986 section 2.3).
@@ -37,26 +39,9 @@ package enum PercentEncoding {
 
     /// The byte that two hexadecimal digits after a `%` stand for, in either case.
     package static func byte(_ high: UInt8, _ low: UInt8) -> UInt8? {
-        guard let high = digit(high), let low = digit(low) else { return nil }
+        guard let high = high.hexadecimalDigit, let low = low.hexadecimalDigit else { return nil }
         return high << 4 | low
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "."),
-            UInt8(ascii: "_"), UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
+    package static func isUnreserved(_ byte: UInt8) -> Bool { byte.isAlphanumeric || byte.isOneOf("-._~") }
 }

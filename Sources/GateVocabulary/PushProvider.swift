@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// A push service that stands between a company and the platform's own. A device without one is pushed to by APNs or FCM.
 package enum PushProvider: String, CaseIterable, Sendable, Hashable {
     /// Expo's push service: one kind of token for both platforms.
@@ -29,9 +31,7 @@ package enum ExpoPushToken {
         guard (1...nameCharacterCountMax).contains(nameCount), token[token.count - 1] == UInt8(ascii: "]")
         else { return false }
         for place in nameStart..<nameStart + nameCount
-        where
-            !(isAlphanumeric(token[place]) || [UInt8(ascii: "_"), UInt8(ascii: "-")].contains(token[place]))
-        {
+        where !(token[place].isAlphanumeric || token[place].isOneOf("_-")) {
             return false
         }
         return true
@@ -62,19 +62,10 @@ package enum ExpoPushToken {
                 place += 1
             }
             for _ in 0..<count {
-                guard isAlphanumeric(token[place]) else { return false }
+                guard token[place].isAlphanumeric else { return false }
                 place += 1
             }
         }
         return true
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        default: false
-        }
     }
 }

@@ -1,3 +1,5 @@
+import CanonicalJSON
+
 /// Where a request belongs in a distributed trace: the `traceparent` of W3C Trace Context, section 3.2.
 ///
 /// The gateway is no span of the trace: it passes the field on as it came, which section 2.1 lets a party do that only forwards. `tracestate`
@@ -72,12 +74,8 @@ package struct TraceParent: Hashable, Sendable {
     private static func integer(_ digits: ArraySlice<UInt8>) -> UInt64? {
         var value: UInt64 = 0
         for digit in digits {
-            switch digit {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt64(digit - UInt8(ascii: "0"))
-            case UInt8(ascii: "a")...UInt8(ascii: "f"):
-                value = value << 4 | UInt64(digit - UInt8(ascii: "a") + 10)
-            default: return nil
-            }
+            guard digit.isLowercaseHexadecimal, let nibble = digit.hexadecimalDigit else { return nil }
+            value = value << 4 | UInt64(nibble)
         }
         return value
     }

@@ -121,7 +121,7 @@ package struct ImportMap: Sendable {
             }
             guard let object = value.objectValue else {
                 return .failure(
-                    RecordProblem("malformed_json", "the line is \(value.article), and must be a JSON object")
+                    RecordProblem("malformed_json", "the line is \(value.kind), and must be a JSON object")
                 )
             }
             record = .json(object, names: columns)
@@ -130,7 +130,7 @@ package struct ImportMap: Sendable {
         let line = self.line.value(of: record, missing: missing) ?? .object(JSONObject())
         guard let line = line.objectValue else {
             return .failure(
-                RecordProblem("malformed_json", "`line` comes to \(line.article), and must come to an object")
+                RecordProblem("malformed_json", "`line` comes to \(line.kind), and must come to an object")
             )
         }
         return .success(line)
@@ -139,9 +139,7 @@ package struct ImportMap: Sendable {
 
 extension JSONValue {
     /// What kind of value it is, with its article.
-    fileprivate var article: String {
-        isNull ? "`null`" : (["integer", "array", "object"].contains(shapeName) ? "an " : "a ") + shapeName
-    }
+    fileprivate var kind: String { isNull ? "`null`" : article }
 }
 
 /// The columns that a map asks for.

@@ -123,9 +123,7 @@ package struct Refutation: Sendable {
     private static func isWord(_ text: String) -> Bool {
         let reserved: Set<String> = ["on", "off", "yes", "no", "true", "false", "null", "y", "n"]
         return text.utf8.count > 2 && !reserved.contains(text)
-            && text.utf8.allSatisfy {
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) || $0 == UInt8(ascii: "_")
-            }
+            && text.utf8.allSatisfy { $0.isLowercaseLetter || $0 == UInt8(ascii: "_") }
     }
 
     /// Between double quotes, which hold any text a name of a bundle can be.

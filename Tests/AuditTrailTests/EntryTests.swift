@@ -61,7 +61,7 @@ import Testing
 }
 
 @Suite struct EntrySchemaTests {
-    private static let day = TextRule("a name of three letters", schema: [:]) { $0.count == 3 }
+    private static let day = TextRule("a name of three letters") { $0.count == 3 }
     private static let tag = "0123456789abcdef0123456789abcdef"
     private static let schema = EntrySchema([
         EntryKind("send"): .members(

@@ -3,7 +3,7 @@ import Testing
 
 /// Objects whose author chooses names: all of them, or some beside those that are known.
 @Suite struct ShapeTests {
-    private static let digit = TextRule("one digit", schema: ["pattern": "^[0-9]$"]) { bytes in
+    private static let digit = TextRule("one digit", pattern: "^[0-9]$") { bytes in
         bytes.count == 1 && bytes.all { $0.isDigit }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import GateTestKit
+import GateVocabulary
 import Testing
 
 @testable import GateRecords
@@ -35,6 +36,22 @@ import Testing
         }
         if ProcessInfo.processInfo.environment["SENDGATE_RECORD_SCHEMAS"] != nil {
             try sections.joined(separator: "\n## ").write(toFile: path, atomically: true, encoding: .utf8)
+        }
+    }
+}
+
+extension Fields {
+    fileprivate static var tableHead: String { "| field | class | forms | meaning |" }
+
+    fileprivate var table: [String] {
+        all.map { field in
+            let forms = [
+                field.stored.map { _ in "row" },
+                field.recorded.map { "\($0.name)" == "\(field.name)" ? "entry" : "entry as `\($0.name)`" },
+                field.shown.map { _ in "answer" }, field.given.map { _ in "body" },
+            ].compactMap(\.self)
+            return
+                "| `\(field.name)` | \(field.secrecy.rawValue) | \(forms.joined(separator: ", ")) | \(field.means) |"
         }
     }
 }

@@ -487,23 +487,11 @@ extension BundleChecker {
 }
 
 extension Sensitivity {
-    fileprivate var rank: Int {
-        switch self {
-        case .open: 0
-        case .personal: 1
-        case .high: 2
-        }
-    }
+    /// How much harm it would do, in the order of the declaration.
+    fileprivate var rank: Int { Self.allCases.firstIndex(of: self)! }
 }
 
 extension BodyForm {
     /// How much of what is said may be seen by a person who sees the screen.
-    fileprivate var openness: Int {
-        switch self {
-        case .never: 0
-        case .sealed: 1
-        case .generic: 2
-        case .full: 3
-        }
-    }
+    fileprivate var openness: Int { [.never, .sealed, .generic, .full].firstIndex(of: self)! }
 }

@@ -208,11 +208,7 @@ extension BundleChecker {
 
     private func isTypeName(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                    || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
-            }
+            && text.utf8.allSatisfy { $0.isLowercaseLetter || $0.isDigit || $0.isOneOf("_.") }
     }
 
     private func checkBodies(of type: NotificationType, _ file: String) {

@@ -1,3 +1,4 @@
+import CanonicalJSON
 package import GateVocabulary
 
 /// The channels (`channels.yaml`).
@@ -357,7 +358,7 @@ extension SendingHours {
 
     static func isCallingCode(_ text: String) -> Bool {
         text.first == "+" && (2...8).contains(text.utf8.count)
-            && text.utf8.dropFirst().allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            && text.utf8.dropFirst().allSatisfy { $0.isDigit }
             && NumberPrefix.tells(text)
     }
 }

@@ -396,16 +396,9 @@ extension NotificationType {
     }
 
     static func isParamName(_ text: String) -> Bool {
-        let bytes = Array(text.utf8)
-        func isLetter(_ byte: UInt8) -> Bool {
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-        }
-        guard (1...SendRequest.paramNameCharacterCountMax).contains(bytes.count), isLetter(bytes[0]) else {
-            return false
-        }
-        return bytes.allSatisfy {
-            isLetter($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "_")
-        }
+        (1...SendRequest.paramNameCharacterCountMax).contains(text.utf8.count)
+            && text.utf8.first?.isLetter == true
+            && text.utf8.allSatisfy { $0.isAlphanumeric || $0 == UInt8(ascii: "_") }
     }
 }
 

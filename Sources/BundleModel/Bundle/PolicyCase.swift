@@ -43,14 +43,6 @@ extension Outcome {
 
 extension GateResult.Verdict {
     /// How cases spell it.
-    package var name: String {
-        switch self {
-        case .pass: "pass"
-        case .fail: "fail"
-        case .notApplicable: "not_applicable"
-        }
-    }
-
     static let named: [String: GateResult.Verdict] = [
         "pass": .pass, "fail": .fail, "not_applicable": .notApplicable,
     ]

@@ -117,11 +117,6 @@ struct LinkReading: Hashable, Sendable {
 
     /// RFC 3986 section 2.3, unreserved characters.
     private static func isPlain(_ text: String) -> Bool {
-        text.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: "-._~".utf8.contains(byte)
-            }
-        }
+        text.utf8.allSatisfy(PercentEncoding.isUnreserved)
     }
 }

@@ -169,7 +169,7 @@ extension ParamSchema.Kind {
         case .code:
             return unless(
                 value.stringValue.map { code in
-                    (4...8).contains(code.utf8.count) && code.utf8.allSatisfy { Self.isDigit($0) }
+                    (4...8).contains(code.utf8.count) && code.utf8.allSatisfy { $0.isDigit }
                 } ?? false, "expected 4 to 8 digits as a text")
         case .url(let places):
             return unless(
@@ -201,10 +201,6 @@ extension ParamSchema.Kind {
             return ParamsViolation(pointer(), "expected `minor` and `currency` and nothing else")
         }
         return nil
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 }
 

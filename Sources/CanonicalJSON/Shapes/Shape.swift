@@ -353,19 +353,11 @@ extension ObjectShape {
 
     /// Names the nearest known member, if one is close: most unknown members are misspelled ones.
     private func unknown(_ key: String) -> Violation {
-        let quoted = Violation.quotable(key)
-        let nearest =
-            key.utf8.count > Violation.quotedByteCountMax
-            ? nil
-            : members.map { (name: $0.name, distance: Spelling.distance($0.name, key)) }
-                .min { $0.distance < $1.distance }
-        let hint: String
-        if let nearest, nearest.distance <= max(1, nearest.name.utf8.count / 3) {
-            hint = "did you mean `\(nearest.name)`?"
-        } else {
-            hint = "known are \(members.map { "`\($0.name)`" }.joined(separator: ", "))"
-        }
-        return Violation.here("nothing of the name `\(quoted)` is known here; \(hint)")
+        let names = members.map(\.name)
+        let hint =
+            NearestName.to(key, among: names).map { "did you mean `\($0)`?" }
+            ?? "known are \(names.map { "`\($0)`" }.joined(separator: ", "))"
+        return Violation.here("nothing of the name `\(Violation.quotable(key))` is known here; \(hint)")
             .inside(JSONPointer.root.appending(key))
     }
 }
@@ -415,28 +407,6 @@ extension Violation {
     package static func here(_ message: String) -> Violation { Violation(.body(.root), message) }
 
     static func expected(_ what: String, found value: JSONValue) -> Violation {
-        let article =
-            value.shapeName == "integer" || value.shapeName == "array" || value.shapeName == "object"
-        return .here(
-            "expected \(what), found \(value.isNull ? "null" : (article ? "an " : "a ") + value.shapeName)")
-    }
-}
-
-/// How far apart two short names are.
-enum Spelling {
-    /// Insertions, deletions and replacements of bytes from one text to the other (Levenshtein).
-    static func distance(_ left: String, _ right: String) -> Int {
-        let right = Array(right.utf8)
-        var row = Array(0...right.count)
-        for (index, byte) in left.utf8.enumerated() {
-            var diagonal = row[0]
-            row[0] = index + 1
-            for column in 0..<right.count {
-                let replaced = diagonal + (byte == right[column] ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(replaced, min(diagonal, row[column]) + 1)
-            }
-        }
-        return row[right.count]
+        .here("expected \(what), found \(value.article)")
     }
 }

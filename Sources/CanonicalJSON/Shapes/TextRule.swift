@@ -5,22 +5,43 @@
 package struct TextRule: Sendable {
     /// Completes "expected …".
     package let expectation: String
-    /// Keywords of JSON Schema 2020-12 beside `"type": "string"`. Lengths count characters, patterns are
-    /// ECMA-262 and anchored at both ends.
+    /// Keywords of JSON Schema 2020-12 beside `"type": "string"`.
     package let schema: JSONObject
     /// What to do about a text that is refused and looks like a known mistake; said after ``expectation``.
     private let advice: @Sendable (String) -> String?
     package let check: @Sendable (Span<UInt8>) -> Bool
 
+    /// - Parameters:
+    ///   - lengths: In characters. The check holds them too.
+    ///   - pattern: ECMA-262, anchored at both ends.
+    ///   - others: Keywords of JSON Schema besides lengths and pattern.
     package init(
-        _ expectation: String, schema: JSONObject,
+        _ expectation: String, lengths: ClosedRange<Int>? = nil, pattern: String? = nil,
+        others: JSONObject = [:],
         advice: @escaping @Sendable (String) -> String? = { _ in nil },
         check: @escaping @Sendable (Span<UInt8>) -> Bool
     ) {
+        var schema = others
+        if let lengths {
+            schema["maxLength"] = .integer(Int64(lengths.upperBound))
+            if lengths.lowerBound > 0 { schema["minLength"] = .integer(Int64(lengths.lowerBound)) }
+        }
+        if let pattern { schema["pattern"] = .string(pattern) }
         self.expectation = expectation
         self.schema = schema
         self.advice = advice
         self.check = check
+    }
+
+    /// A rule for texts of ASCII, whose bytes are their characters; `check` sees only those of the right length.
+    package static func ascii(
+        _ expectation: String, lengths: ClosedRange<Int>, pattern: String,
+        advice: @escaping @Sendable (String) -> String? = { _ in nil },
+        check: @escaping @Sendable (Span<UInt8>) -> Bool
+    ) -> TextRule {
+        TextRule(expectation, lengths: lengths, pattern: pattern, advice: advice) { bytes in
+            lengths.contains(bytes.count) && check(bytes)
+        }
     }
 
     package func accepts(_ text: String) -> Bool { check(text.utf8.span) }
@@ -34,11 +55,9 @@ package struct TextRule: Sendable {
 extension TextRule {
     /// A `send_id` or `message_id`: RFC 9562 section 4 in lower case.
     package static let uuid = TextRule(
-        "a UUID in lower case such as `7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11`",
-        schema: [
-            "format": "uuid", "maxLength": 36, "minLength": 36,
-            "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
-        ]
+        "a UUID in lower case such as `7d1c0d52-93a1-4f0e-8d7b-2f3f1f0a9c11`", lengths: 36...36,
+        pattern: "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+        others: ["format": "uuid"]
     ) { UUIDText.isCanonical($0) }
 
     /// The id of a device key, 16 bytes.
@@ -49,11 +68,7 @@ extension TextRule {
 
     private static func hexadecimal(digitCount: Int, _ expectation: String) -> TextRule {
         TextRule(
-            expectation,
-            schema: [
-                "maxLength": .integer(Int64(digitCount)), "minLength": .integer(Int64(digitCount)),
-                "pattern": .string("^[0-9a-f]{\(digitCount)}$"),
-            ]
+            expectation, lengths: digitCount...digitCount, pattern: "^[0-9a-f]{\(digitCount)}$"
         ) { bytes in bytes.count == digitCount && bytes.all { $0.isLowercaseHexadecimal } }
     }
 }
@@ -88,6 +103,15 @@ extension UInt8 {
     @inlinable package var isAlphanumeric: Bool { isLetter || isDigit }
     @inlinable package var isLowercaseHexadecimal: Bool {
         isDigit || (self >= UInt8(ascii: "a") && self <= UInt8(ascii: "f"))
+    }
+    /// The value of a hexadecimal digit, in either case; `nil` of any other byte.
+    @inlinable package var hexadecimalDigit: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
     /// Printable ASCII other than the space.
     @inlinable package var isVisible: Bool { self >= 0x21 && self <= 0x7E }

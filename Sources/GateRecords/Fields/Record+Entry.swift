@@ -8,7 +8,7 @@ extension RecordedValue where Self: Record {
     package static func read(recorded json: JSONValue) throws(JSONShapeError) -> Self {
         guard case .object(let object) = json else {
             throw JSONShapeError(
-                .root, "expected an object, found \(JSONMembers.article(json.shapeName))")
+                .root, "expected an object, found \(json.article)")
         }
         var record = blank
         try record.take(object, isPassingOver: false) { _ in false }
@@ -30,7 +30,7 @@ extension Array: RecordedValue where Element: RecordedElement {
 
     package static func read(recorded json: JSONValue) throws(JSONShapeError) -> Self {
         guard case .array(let values) = json else {
-            throw JSONShapeError(.root, "expected an array, found \(JSONMembers.article(json.shapeName))")
+            throw JSONShapeError(.root, "expected an array, found \(json.article)")
         }
         guard values.count <= Element.countMax else {
             throw JSONShapeError(

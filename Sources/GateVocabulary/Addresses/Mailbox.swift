@@ -1,4 +1,5 @@
 import CIDN2
+import CanonicalJSON
 
 /// A mailbox in its one canonical form: the local part in lower case and without quotation marks, `@`, and the domain as
 /// A-labels in lower case.
@@ -37,12 +38,7 @@ package struct Mailbox: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func isAtomOrDot(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: ".!#$%&'*+/=?^_`{|}~-".utf8.contains(byte)
-        }
+        byte.isAlphanumeric || byte.isOneOf(".!#$%&'*+/=?^_`{|}~-")
     }
 
     /// The A-labels of a domain in lower case, without the dot of the root.
@@ -67,10 +63,7 @@ package struct Mailbox: Hashable, Sendable, CustomStringConvertible {
     /// RFC 1123 section 2.1: letters, digits and inner hyphens, at most 63.
     private static func isLabel(_ label: Substring.UTF8View) -> Bool {
         (1...63).contains(label.count) && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
-            && label.allSatisfy {
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
-            }
+            && label.allSatisfy { $0.isLowercaseLetter || $0.isDigit || $0 == UInt8(ascii: "-") }
     }
 }
 

@@ -155,13 +155,3 @@ extension Facts: RecordValue, ShownValue {
 extension AttestedRequest: RecordValue, ShownValue {
     package func write(shown json: inout CanonicalWriter) { write(to: &json) }
 }
-
-extension GateResult.Verdict {
-    package var name: String {
-        switch self {
-        case .pass: "pass"
-        case .fail: "fail"
-        case .notApplicable: "not_applicable"
-        }
-    }
-}

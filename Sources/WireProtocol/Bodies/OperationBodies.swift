@@ -18,15 +18,7 @@ package struct ReceiptBody: WireBody, GivenRecord {
         /// The person saw it or acted on it.
         case userObserved = "user_observed"
 
-        package var eventKind: SendEventKind {
-            switch self {
-            case .acceptedByProvider: .acceptedByProvider
-            case .failed: .failed
-            case .tokenGone: .tokenGone
-            case .expired: .expired
-            case .userObserved: .userObserved
-            }
-        }
+        package var eventKind: SendEventKind { SendEventKind(rawValue: rawValue)! }
     }
 
     package var send = SendID.blank

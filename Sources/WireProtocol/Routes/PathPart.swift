@@ -15,26 +15,15 @@ package struct PathPart<Value: Sendable>: Sendable {
     let read: @Sendable (String) -> Value?
 
     private init(
-        _ name: String, _ rule: TextRule, _ means: String, read: @escaping @Sendable (String) -> Value?
+        _ name: String, _ rule: TextRule, isRest: Bool = false, _ means: String,
+        read: @escaping @Sendable (String) -> Value?
     ) {
         self.name = name
         self.means = means
         schema = rule.schema
         expectation = rule.expectation
-        isRest = false
+        self.isRest = isRest
         self.read = { rule.accepts($0) ? read($0) : nil }
-    }
-
-    private init(
-        restNamed name: String, schema: JSONObject, expectation: String, _ means: String,
-        read: @escaping @Sendable (String) -> Value?
-    ) {
-        self.name = name
-        self.means = means
-        self.schema = schema
-        self.expectation = expectation
-        isRest = true
-        self.read = read
     }
 
     package var parameter: Parameter {
@@ -90,15 +79,10 @@ extension PathPart where Value == String {
     package static var key: PathPart<String> {
         PathPart("key", .identifier, "A key of the keyring, or a device key's id.") { $0 }
     }
-}
-
-extension PathPart where Value == TilePath {
-    package static var tile: PathPart<TilePath> {
+    package static var tile: PathPart<String> {
         PathPart(
-            restNamed: "tile",
-            schema: ["maxLength": 64, "minLength": 5, "pattern": .string(TilePath.pattern)],
-            expectation: "a tile such as `0/x001/234`, `0/000.p/5` or `entries/000` (C2SP tlog-tiles)",
+            "tile", .tile, isRest: true,
             "A file of the C2SP `tlog-tiles` layout, e.g. `0/x001/234.p/17` or `entries/000`; its slashes may stand as they are or encoded."
-        ) { TilePath($0) }
+        ) { $0 }
     }
 }

@@ -1,96 +1,43 @@
 import CanonicalJSON
 
-/// One file of the trail in the C2SP `tlog-tiles` layout, named by the part of its path after `tile/`.
-///
-/// One spelling each: no leading zero groups, no width of 256 (that is the full tile).
-package struct TilePath: Hashable, Sendable, CustomStringConvertible {
-    /// The level of the tree, or the entries under it.
-    package enum Level: Hashable, Sendable {
-        /// 0 to 63, hashes.
-        case hashes(Int)
-        /// Entry bundles.
-        case entries
+extension TextRule {
+    /// One file of the trail in the C2SP `tlog-tiles` layout, named by the part of its path after `tile/`: `<L>/<N>[.p/<W>]` or
+    /// `entries/<N>[.p/<W>]`.
+    ///
+    /// One spelling each: no leading zero groups, no width of 256 (that is the full tile). Five groups of three digits address
+    /// more entries than 64-bit milliseconds could number.
+    static let tile = ascii(
+        "a tile such as `0/x001/234`, `0/000.p/5` or `entries/000` (C2SP tlog-tiles)", lengths: 5...64,
+        pattern: "^(?:entries|[0-9]|[1-5][0-9]|6[0-3])/"
+            + "(?:x(?:[1-9][0-9]{2}|0[1-9][0-9]|00[1-9])/(?:x[0-9]{3}/){0,3})?"
+            + #"[0-9]{3}(?:\.p/(?:[1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]))?$"#
+    ) { bytes in
+        var text: [UInt8] = []
+        for index in 0..<bytes.count { text.append(bytes[index]) }
+        return isTile(text)
     }
 
-    package var level: Level
-    /// Below 10¹⁵: five groups of three digits address more entries than 64-bit milliseconds could number.
-    package var index: UInt64
-    /// Hashes or entries in it: 256 for a full tile, 1 to 255 for a partial one (`.p/W`).
-    package var width: Int
-
-    package init(level: Level, index: UInt64, width: Int) {
-        self.level = level
-        self.index = index
-        self.width = width
+    private static func isTile(_ text: [UInt8]) -> Bool {
+        var parts = text.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let level = parts.removeFirst()
+        guard level.elementsEqual("entries".utf8) || isNumber(level, in: 0...63) else { return false }
+        if parts.count >= 2, parts[parts.count - 2].suffix(2).elementsEqual(".p".utf8) {
+            guard isNumber(parts.removeLast(), in: 1...255) else { return false }
+            parts[parts.count - 1].removeLast(2)
+        }
+        guard (1...5).contains(parts.count) else { return false }
+        for position in parts.indices.dropLast() {
+            guard parts[position].popFirst() == UInt8(ascii: "x") else { return false }
+        }
+        return parts.allSatisfy { $0.count == 3 && $0.allSatisfy { $0.isDigit } }
+            && (parts.count == 1 || !parts[0].elementsEqual("000".utf8))
     }
 
-    /// What ``init(_:)`` accepts, as ECMA-262.
-    package static let pattern =
-        "^(?:entries|[0-9]|[1-5][0-9]|6[0-3])/(?:x(?:[1-9][0-9]{2}|0[1-9][0-9]|00[1-9])/(?:x[0-9]{3}/){0,3})?"
-        + #"[0-9]{3}(?:\.p/(?:[1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]))?$"#
-
-    /// - Parameter text: `<L>/<N>[.p/<W>]` or `entries/<N>[.p/<W>]`, e.g. `0/x001/x234/067` or `entries/000.p/5`.
-    package init?(_ text: String) {
-        var parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
-        guard parts.count >= 2, parts.count <= 7, let first = parts.popFirst() else { return nil }
-        if first.elementsEqual("entries".utf8) {
-            level = .entries
-        } else {
-            guard let number = Self.number(first, digitCount: 1...2), number <= 63,
-                first.count == 1 || number >= 10
-            else { return nil }
-            level = .hashes(Int(number))
-        }
-
-        width = 256
-        if parts.count >= 2, parts[parts.endIndex - 2].suffix(2).elementsEqual(".p".utf8) {
-            guard let last = parts.popLast(), let number = Self.number(last, digitCount: 1...3), number >= 1,
-                number <= 255, last.first != UInt8(ascii: "0"), let stem = parts.popLast()
-            else { return nil }
-            width = Int(number)
-            parts.append(stem.dropLast(2))
-        }
-
-        guard parts.count >= 1, parts.count <= 5 else { return nil }
-        index = 0
-        let last = parts.endIndex - 1
-        for position in parts.indices {
-            var group = parts[position]
-            if position < last {
-                guard group.popFirst() == UInt8(ascii: "x") else { return nil }
-            }
-            guard let number = Self.number(group, digitCount: 3...3) else { return nil }
-            if position == parts.startIndex, position < last, number == 0 { return nil }
-            index = index * 1000 + number
-        }
-    }
-
-    package var description: String {
-        var groups: [String] = []
-        var rest = index
-        repeat {
-            let group = String(rest % 1000)
-            groups.append(String(repeating: "0", count: 3 - group.utf8.count) + group)
-            rest /= 1000
-        } while rest > 0
-        for position in groups.indices.dropFirst() { groups[position] = "x" + groups[position] }
-        let start =
-            switch level {
-            case .hashes(let level): String(level)
-            case .entries: "entries"
-            }
-        return ([start] + groups.reversed()).joined(separator: "/") + (width < 256 ? ".p/\(width)" : "")
-    }
-
-    private static func number(_ digits: Substring.UTF8View.SubSequence, digitCount: ClosedRange<Int>)
-        -> UInt64?
-    {
-        guard digitCount.contains(digits.count) else { return nil }
-        var number: UInt64 = 0
-        for digit in digits {
-            guard digit.isDigit else { return nil }
-            number = number * 10 + UInt64(digit - UInt8(ascii: "0"))
-        }
-        return number
+    /// Whether it is a number in its one decimal spelling.
+    private static func isNumber(_ digits: ArraySlice<UInt8>, in range: ClosedRange<Int>) -> Bool {
+        guard (1...3).contains(digits.count), digits.allSatisfy({ $0.isDigit }),
+            digits.count == 1 || digits.first != UInt8(ascii: "0")
+        else { return false }
+        return range.contains(digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) })
     }
 }

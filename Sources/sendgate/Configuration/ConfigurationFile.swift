@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import ConfigurationPages
 
 /// The file an operator writes, read as strictly as a page of the bundle: no aliases, no repeated keys, no

@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
 import ConfigurationPages

@@ -1,5 +1,6 @@
 import AuditTrail
 import BundleModel
+import CanonicalJSON
 import CommandTerminal
 import CompliancePolicy
 import ConfigurationPages

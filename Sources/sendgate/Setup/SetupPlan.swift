@@ -1,4 +1,5 @@
 import BundleModel
+import CanonicalJSON
 import CommandTerminal
 import ConfigurationPages
 import Foundation

@@ -4,8 +4,11 @@ package enum NearestName {
     package static func to(_ name: String, among known: some Sequence<String>) -> String? {
         var best: (name: String, distance: Int)?
         for candidate in known {
+            let distanceMax = min(2, max(1, candidate.utf8.count / 3))
+            // Each byte more or less is an edit. Most names are told apart by this alone.
+            guard abs(name.utf8.count - candidate.utf8.count) <= distanceMax else { continue }
             let distance = distance(Array(name.utf8), Array(candidate.utf8))
-            guard distance <= min(2, max(1, candidate.utf8.count / 3)) else { continue }
+            guard distance <= distanceMax else { continue }
             if best.map({ (distance, candidate) < ($0.distance, $0.name) }) ?? true {
                 best = (candidate, distance)
             }
