@@ -46,11 +46,12 @@ demo: install-demo
 	swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --product sendgate-courier
 	.build/debug/sendgate demo --provider Tests/CourierProvidersTests/peers/push_service.py --python /usr/bin/python3
 
-# Everything: the modules' suites, then the real binary from outside with foreign peers.
-test: install-test
+# Everything: the modules' suites, then the real binary from outside with foreign peers. What only the tests need is installed
+# while the build computes.
+test: install-demo
 	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
-	$(call timed,build beside peers,$(call beside,$(MAKE) --no-print-directory peers,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests))
+	$(call timed,build beside peers,$(call beside,$(MAKE) --no-print-directory install-test peers,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests))
 	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all
 
 # The long forms, whole: all the parts that have not passed since the last build, or `PART=kills` alone; see `SOAK` in

@@ -77,7 +77,9 @@ SOAK = {
         "GatewayPipelineTests.FlippedPageTests", "SQLiteStoreTests.MigrationTests", "SQLiteStoreTests.ResealingTests",
         "SendgateCommandTests.KeptStateTests", f"{PROCESSES}.EndToEnd/MigrationKillTests",
     ],
-    "kills": [f"{ALONE}/KillTests", f"{PROCESSES}.EndToEnd/KeyKillTests"],
+    "kills": [
+        f"{ALONE}/KillTests", f"{PROCESSES}.EndToEnd/KeyKillTests", f"{PROCESSES}.EndToEnd/RotationTests",
+    ],
     "fuzz": [f"{PROCESSES}.ContractTests", f"{PROCESSES}.GrantFuzzTests"],
     "pages": [f"{PROCESSES}.EndToEnd/UnsubscribeTests"],
     "recipes": [f"{PROCESSES}.EndToEnd/RecipeRunTests"],

@@ -153,7 +153,7 @@ struct Fuzzer {
         try gate.start()
         let fuzzer = try Fuzzer(
             gate, as: name,
-            ["--phases", "examples,fuzzing", "--max-examples", "\(Soak.count(60, short: 15))"],
+            ["--phases", "examples,fuzzing", "--max-examples", "\(Soak.count(60, short: 10))"],
             in: scratch)
         #expect(Set(fuzzer.accepted.keys).subtracting(allowed).isEmpty, "\(fuzzer.accepted)")
         let missed = reached.subtracting(fuzzer.accepted.keys)

@@ -1,4 +1,5 @@
 import Foundation
+import GateTestKit
 import Synchronization
 import Testing
 
@@ -171,7 +172,7 @@ extension EndToEnd {
         }
 
         /// Each round is killed a little later than the one before. What is asked after it holds wherever it was.
-        @Test(arguments: ["origin", "trail", "link", "data"])
+        @Test(arguments: Soak.part(of: ["origin", "trail", "link", "data"], 2, "purposes of rotations"))
         func `a rotation of a stopped gateway that is killed anywhere is ended by the next`(purpose: String)
             throws
         {
