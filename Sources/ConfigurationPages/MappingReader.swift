@@ -1,19 +1,15 @@
 package import BundleModel
 import CanonicalJSON
 
-/// The diagnostics of a configuration that is being read, and the keys that its readers asked for.
+/// The diagnostics of a configuration that is being read.
 package final class ConfigurationProblems {
     package private(set) var diagnostics: [ConfigurationDiagnostic] = []
-    /// Every key that was asked for, as `apps.*.apns.key_id`: `*` stands for a name that the operator chooses.
-    package private(set) var keys: Set<String> = []
 
     package init() {}
 
     package func add(_ message: String, at place: String?, hint: String? = nil) {
         diagnostics.append(ConfigurationDiagnostic(message, at: place, hint: hint))
     }
-
-    fileprivate func asked(for key: String) { keys.insert(key) }
 }
 
 /// One mapping of a configuration, read key by key. A value that does not fit is noted and a stand-in takes its place, so
@@ -23,42 +19,39 @@ package final class MappingReader {
     package static let textByteCountMax = 4_096
     package static let listCountMax = 1_000
 
+    /// A text as written, and where.
+    package struct Word: Hashable, Sendable {
+        package var text: String
+        package var place: String
+
+        package init(text: String, place: String) {
+            self.text = text
+            self.place = place
+        }
+    }
+
     package let problems: ConfigurationProblems
-    /// `file:line:column` of the mapping.
+    /// `file:line:column` of the mapping, or of its name where the operator chose that.
     package let place: String
     private let name: String
-    private let pattern: String
     private let members: [PolicyNode.Member]
     private var known: Set<String> = []
-    /// Whether there is a document at all: without one the reader only notes which keys are asked for.
-    private let isDescribing: Bool
 
     /// The whole document.
     package convenience init(_ root: PolicyNode, file: String, problems: ConfigurationProblems) {
-        self.init(root, name: "", pattern: "", place: file, problems: problems)
+        self.init(root, name: "", place: root.location.map { "\($0)" } ?? file, problems: problems)
     }
 
-    /// Reads nothing, and notes in `problems` what is asked for.
-    package convenience init(describingIn problems: ConfigurationProblems) {
-        self.init(nil, name: "", pattern: "", place: "", problems: problems)
-    }
-
-    private init(
-        _ node: PolicyNode?, name: String, pattern: String, place: String, problems: ConfigurationProblems
-    ) {
+    private init(_ node: PolicyNode, name: String, place: String, problems: ConfigurationProblems) {
         self.name = name
-        self.pattern = pattern
         self.problems = problems
-        self.place = node?.location.map { "\($0)" } ?? place
-        isDescribing = node == nil
-        if case .mapping(let members)? = node?.value {
+        self.place = place
+        if case .mapping(let members) = node.value {
             self.members = members
         } else {
             members = []
-            if let node {
-                let what = name.isEmpty ? "the configuration" : "`\(name)`"
-                problems.add("\(what) must be a mapping, and is \(node.shapeName)", at: self.place)
-            }
+            let what = name.isEmpty ? "the configuration" : "`\(name)`"
+            problems.add("\(what) must be a mapping, and is \(node.shapeName)", at: place)
         }
     }
 
@@ -66,36 +59,43 @@ package final class MappingReader {
 
     private func value(_ key: String) -> PolicyNode? {
         known.insert(key)
-        problems.asked(for: pattern.isEmpty ? key : "\(pattern).\(key)")
         return members.first { $0.key == key }?.value
     }
 
     /// The place of a key in the file; that of its mapping where the key is missing.
     package func place(of key: String) -> String {
-        guard let member = members.first(where: { $0.key == key }) else { return place }
-        return (member.keyLocation ?? member.value.location).map { "\($0)" } ?? place
+        members.first { $0.key == key }.flatMap(place(of:)) ?? place
+    }
+
+    private func place(of member: PolicyNode.Member) -> String? {
+        (member.keyLocation ?? member.value.location).map { "\($0)" }
     }
 
     package func has(_ key: String) -> Bool { members.contains { $0.key == key } }
 
-    package func refuse(_ key: String, _ message: String, hint: String? = nil) {
-        guard !isDescribing else { return }
-        problems.add("`\(full(key))` \(message)", at: place(of: key), hint: hint)
+    package func refuse(
+        _ key: String, _ message: String, at place: String? = nil, hint: String? = nil
+    ) {
+        problems.add("`\(full(key))` \(message)", at: place ?? self.place(of: key), hint: hint)
     }
 
     /// A text or a number, as it is written; `nil` when the key is absent.
-    package func text(_ key: String) -> String? {
-        guard let node = value(key) else { return nil }
-        return word(key, node)
+    package func text(_ key: String) -> String? { word(key)?.text }
+
+    package func word(_ key: String) -> Word? {
+        value(key).flatMap { word(key, $0, at: place(of: key)) }
     }
 
-    private func word(_ key: String, _ node: PolicyNode) -> String? {
+    private func word(_ key: String, _ node: PolicyNode, at place: String) -> Word? {
         switch node.value {
-        case .text(let text) where (1...Self.textByteCountMax).contains(text.utf8.count): return text
-        case .integer(let integer): return String(integer)
+        case .text(let text) where (1...Self.textByteCountMax).contains(text.utf8.count):
+            return Word(text: text, place: place)
+        case .integer(let integer): return Word(text: String(integer), place: place)
         case .text(let text):
-            refuse(key, "must be 1 to \(Self.textByteCountMax) bytes long, and has \(text.utf8.count)")
-        default: refuse(key, "must be a text or a number, and is \(node.shapeName)")
+            refuse(
+                key, "must be 1 to \(Self.textByteCountMax) bytes long, and has \(text.utf8.count)", at: place
+            )
+        default: refuse(key, "must be a text or a number, and is \(node.shapeName)", at: place)
         }
         return nil
     }
@@ -159,14 +159,37 @@ package final class MappingReader {
     }
 
     /// Texts, or one text in place of a list.
-    package func list(_ key: String) -> [String] {
+    package func list(_ key: String) -> [String] { words(key).map(\.text) }
+
+    package func words(_ key: String) -> [Word] {
+        let place = place(of: key)
         guard let node = value(key) else { return [] }
-        guard case .list(let elements) = node.value else { return word(key, node).map { [$0] } ?? [] }
-        guard elements.count <= Self.listCountMax else {
-            refuse(key, "has \(elements.count) elements, \(Self.listCountMax) are accepted")
+        guard case .list = node.value else { return word(key, node, at: place).map { [$0] } ?? [] }
+        return elements(of: node, key, countMax: Self.listCountMax)
+            .compactMap { word(key, $0, at: $0.location.map { "\($0)" } ?? place) }
+    }
+
+    private func elements(of node: PolicyNode, _ key: String, countMax: Int) -> [PolicyNode] {
+        guard case .list(let elements) = node.value else {
+            refuse(key, "must be a list, and is \(node.shapeName)")
             return []
         }
-        return elements.compactMap { word(key, $0) }
+        guard elements.count <= countMax else {
+            refuse(key, "has \(elements.count) elements, \(countMax) are accepted")
+            return []
+        }
+        return elements
+    }
+
+    /// A list of mappings.
+    package func mappings(_ key: String, countMax: Int) -> [MappingReader] {
+        guard let node = value(key) else { return [] }
+        return elements(of: node, key, countMax: countMax).map { reader($0, full(key), at: place(of: key)) }
+    }
+
+    private func reader(_ node: PolicyNode, _ name: String, at place: String) -> MappingReader {
+        MappingReader(
+            node, name: name, place: node.location.map { "\($0)" } ?? place, problems: problems)
     }
 
     /// A value of any shape, as JSON.
@@ -174,21 +197,12 @@ package final class MappingReader {
 
     /// A mapping inside; `nil` when the key is absent.
     package func mapping(_ key: String) -> MappingReader? {
-        let node = value(key)
-        guard node != nil || isDescribing else { return nil }
-        return MappingReader(
-            node, name: full(key), pattern: pattern.isEmpty ? key : "\(pattern).\(key)", place: place,
-            problems: problems)
+        value(key).map { reader($0, full(key), at: place) }
     }
 
     /// A mapping inside whose keys are names of the operator's choice.
     package func named(_ key: String, countMax: Int) -> [(name: String, reader: MappingReader)] {
-        let node = value(key)
-        let pattern = (pattern.isEmpty ? key : "\(pattern).\(key)") + ".*"
-        guard let node else {
-            guard isDescribing else { return [] }
-            return [("", MappingReader(nil, name: "", pattern: pattern, place: "", problems: problems))]
-        }
+        guard let node = value(key) else { return [] }
         guard case .mapping(let members) = node.value, members.count <= countMax else {
             refuse(key, "must be a mapping of at most \(countMax) names")
             return []
@@ -197,7 +211,7 @@ package final class MappingReader {
             (
                 member.key,
                 MappingReader(
-                    member.value, name: "\(full(key)).\(member.key)", pattern: pattern, place: place,
+                    member.value, name: "\(full(key)).\(member.key)", place: place(of: member) ?? place,
                     problems: problems)
             )
         }

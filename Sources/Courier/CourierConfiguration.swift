@@ -84,12 +84,6 @@ package struct GatewayReportsConfiguration: Sendable {
     /// The users whose processes may listen there, since a listener is given telephone numbers; `nil` trusts any process that could
     /// bind the path, which is for `--dev` alone.
     package var userIDs: Set<UInt32>?
-
-    package init(repliesSocket: String, receiptsSocket: String, userIDs: Set<UInt32>?) {
-        self.repliesSocket = repliesSocket
-        self.receiptsSocket = receiptsSocket
-        self.userIDs = userIDs
-    }
 }
 
 /// Webhooks of providers, on a port that a proxy of the company's stands before.
@@ -132,13 +126,6 @@ extension CourierConfiguration {
             MappingReader(root, file: path, problems: problems), credentialsDirectory)
         guard problems.diagnostics.isEmpty else { throw ConfigurationDiagnostics(problems.diagnostics) }
         return configuration
-    }
-
-    /// Every key of the file, as the handbook's table has them.
-    package static var keys: Set<String> {
-        let problems = ConfigurationProblems()
-        _ = CourierConfiguration(MappingReader(describingIn: problems), nil)
-        return problems.keys
     }
 
     /// A directory for a first hour: a socket for this user, and the providers of `DIR/courier.yaml` where there is one.

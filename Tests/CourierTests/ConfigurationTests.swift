@@ -144,7 +144,7 @@ import UnixSockets
         ),
         (
             minimal + "apps: {a: {}}",
-            ["courier.yaml:3:11: an app has none of `apns`, `fcm` and `expo` → remove it, or add one"]
+            ["courier.yaml:3:8: an app has none of `apns`, `fcm` and `expo` → remove it, or add one"]
         ),
         (
             minimal
@@ -265,9 +265,23 @@ import UnixSockets
             for key in row.1.matches(of: /`([a-z_.*]+)`/) { found.insert(String(key.1)) }
         }
         // Groups of settings are headings of the page.
-        let keys = CourierConfiguration.keys
-        let leaves = keys.filter { key in !keys.contains { $0.hasPrefix(key + ".") } }
-        #expect(found == leaves)
+        #expect(found == keys(below: []))
+    }
+
+    /// Every setting below a mapping, as `apps.*.apns.key_id`: a key that no mapping has is refused with the ones it has.
+    private func keys(below path: [String]) -> Set<String> {
+        let page = (path + ["no_such_key: 1"]).enumerated().map { depth, key in
+            String(repeating: "  ", count: depth) + (depth < path.count ? "\"\(key)\":" : key)
+        }
+        let found = problems(page.joined(separator: "\n"))
+        let name = (path + ["no_such_key"]).joined(separator: ".")
+        if found.contains(where: { $0.contains("`\(name)` must be a mapping") }) {
+            return keys(below: path + ["*"])
+        }
+        guard let refused = found.first(where: { $0.contains("`\(name)` is not a setting → known here: ") })
+        else { return [path.joined(separator: ".")] }
+        return refused.split(separator: "known here: ")[1].matches(of: /`([a-z_]+)`/)
+            .reduce(into: []) { $0.formUnion(keys(below: path + [String($1.1)])) }
     }
 
     @Test func `the handbook's example is a configuration`() throws {

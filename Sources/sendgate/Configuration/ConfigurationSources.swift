@@ -1,5 +1,4 @@
 import CanonicalJSON
-import Configuration
 import ConfigurationPages
 
 /// The places a setting may come from, the first that has it winning: flags, the environment, the file.
@@ -7,7 +6,6 @@ struct ConfigurationSources {
     private let flags: [Setting: String]
     let environment: [String: String]
     let file: ConfigurationFile
-    private let reader: ConfigReader
     private(set) var diagnostics: [ConfigurationDiagnostic]
 
     /// - Parameters:
@@ -19,19 +17,6 @@ struct ConfigurationSources {
         self.environment = environment.filter { !$0.value.isEmpty }
         self.file = file
         diagnostics = file.diagnostics + Self.misspelled(in: environment)
-        reader = ConfigReader(providers: [
-            InMemoryProvider(name: "flags", values: Self.values(flags)),
-            EnvironmentVariablesProvider(environmentVariables: self.environment)
-                .prefixKeys(with: "sendgate"),
-            InMemoryProvider(name: "file", values: Self.values(file.settings.mapValues(\.text))),
-        ])
-    }
-
-    private static func values(_ texts: [Setting: String]) -> [AbsoluteConfigKey: ConfigValue] {
-        Dictionary(
-            uniqueKeysWithValues: texts.map {
-                (AbsoluteConfigKey($0.key.components), ConfigValue(.string($0.value), isSecret: false))
-            })
     }
 
     /// Variables of ours that are not read because a letter is wrong. Others of the prefix may belong to
@@ -69,7 +54,7 @@ struct ConfigurationSources {
 
     /// The setting's text; `nil` when no source has it.
     func text(_ setting: Setting) -> String? {
-        reader.string(forKey: ConfigKey(setting.components))
+        flags[setting] ?? environment[setting.environmentName] ?? file.settings[setting]?.text
     }
 
     mutating func required(_ setting: Setting, hint: String) -> String {

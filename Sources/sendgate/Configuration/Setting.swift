@@ -50,11 +50,14 @@ enum Setting: String, CaseIterable, Sendable {
 
     static let environmentPrefix = "SENDGATE_"
 
-    /// The name split at its points.
-    var components: [String] { rawValue.split(separator: ".").map(String.init) }
+    /// The mapping that it stands in; `nil` for one at the top.
+    var group: String? { rawValue.firstIndex(of: ".").map { String(rawValue[..<$0]) } }
+
+    /// The name in its mapping.
+    var name: String { group.map { String(rawValue.dropFirst($0.count + 1)) } ?? rawValue }
 
     var environmentName: String {
-        Self.environmentPrefix + components.joined(separator: "_").uppercased()
+        Self.environmentPrefix + rawValue.replacing(".", with: "_").uppercased()
     }
 
     /// What a number may be; `nil` for a text.
