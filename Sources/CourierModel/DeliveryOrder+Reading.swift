@@ -11,8 +11,8 @@ extension DeliveryOrder {
     package init(_ value: JSONValue) throws(JSONShapeError) {
         var members = try JSONMembers(value, at: .root)
         self.init(
-            message: try members.required("message_id", Self.messageID),
-            send: try members.required("send_id", Self.sendID),
+            message: try members.required("message_id", JSONShape.uuid),
+            send: try members.required("send_id", JSONShape.uuid),
             destination: try members.required("destination", JSONShape.identifier),
             channel: try members.required("channel", JSONShape.name),
             platform: try members.optional("platform", JSONShape.name),
@@ -21,33 +21,8 @@ extension DeliveryOrder {
             token: try members.required("token", JSONShape.text),
             headers: try members.required("headers", Self.headers),
             body: try members.required("body", Self.anything),
-            expiresAt: try members.required("expires_at", Self.time),
+            expiresAt: try members.required("expires_at", JSONShape.time),
             handOverBy: try members.optional("hand_over_by", Self.deadline))
-    }
-
-    private static func messageID(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> MessageID {
-        guard let id = MessageID(uuidText: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a UUID")
-        }
-        return id
-    }
-
-    private static func sendID(
-        _ value: JSONValue, _ pointer: JSONPointer
-    ) throws(JSONShapeError) -> SendID {
-        guard let id = SendID(uuidText: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a UUID")
-        }
-        return id
-    }
-
-    private static func time(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Instant {
-        guard let instant = Instant(rfc3339: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a time such as `2026-11-29T12:00:00.000Z`")
-        }
-        return instant
     }
 
     private static func anything(_ value: JSONValue, _: JSONPointer) -> JSONValue { value }
@@ -70,5 +45,24 @@ extension DeliveryOrder {
         return HandOverDeadline(
             bootID: try members.required("boot_id", JSONShape.text),
             uptimeMilliseconds: try members.required("uptime_ms", JSONShape.integer))
+    }
+}
+
+extension JSONShape {
+    /// The id of a message or a send.
+    static func uuid<Kind: IdentifierKind>(
+        _ value: JSONValue, _ pointer: JSONPointer
+    ) throws(JSONShapeError) -> RandomIdentifier<Kind> {
+        guard let id = RandomIdentifier<Kind>(uuidText: try text(value, pointer)) else {
+            throw JSONShapeError(pointer, "expected a UUID")
+        }
+        return id
+    }
+
+    static func time(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Instant {
+        guard let instant = Instant(rfc3339: try text(value, pointer)) else {
+            throw JSONShapeError(pointer, "expected a time such as `2026-11-29T12:00:00.000Z`")
+        }
+        return instant
     }
 }

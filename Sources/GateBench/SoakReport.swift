@@ -19,16 +19,6 @@ package struct SoakReport {
         package var trailByteCount: Int64
         /// Messages that wait for the hop.
         package var waitingCount: Int
-
-        package init(
-            seconds: Int, sendCount: Int, memoryMebibytes: Int, descriptorCount: Int, threadCount: Int,
-            databaseByteCount: Int64, logByteCount: Int64, trailByteCount: Int64, waitingCount: Int
-        ) {
-            (self.seconds, self.sendCount, self.memoryMebibytes) = (seconds, sendCount, memoryMebibytes)
-            (self.descriptorCount, self.threadCount) = (descriptorCount, threadCount)
-            (self.databaseByteCount, self.logByteCount) = (databaseByteCount, logByteCount)
-            (self.trailByteCount, self.waitingCount) = (trailByteCount, waitingCount)
-        }
     }
 
     package var offeredPerSecond: Double
@@ -37,15 +27,6 @@ package struct SoakReport {
     package var p99Microseconds: Int
     package var p999Microseconds: Int
     package var samples: [Sample]
-
-    package init(
-        offeredPerSecond: Double, countByStatus: [Int: Int], p50Microseconds: Int, p99Microseconds: Int,
-        p999Microseconds: Int, samples: [Sample]
-    ) {
-        (self.offeredPerSecond, self.countByStatus) = (offeredPerSecond, countByStatus)
-        (self.p50Microseconds, self.p99Microseconds) = (p50Microseconds, p99Microseconds)
-        (self.p999Microseconds, self.samples) = (p999Microseconds, samples)
-    }
 
     /// Nothing is judged before: caches fill, and one page of a table is many sends.
     package static let judgedSeconds = 600

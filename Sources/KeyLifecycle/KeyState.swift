@@ -32,11 +32,6 @@ package struct KeyTransitionRefused: Error, Hashable, Sendable, CustomStringConv
     package var state: KeyState
     package var event: KeyEvent
 
-    package init(state: KeyState, event: KeyEvent) {
-        self.state = state
-        self.event = event
-    }
-
     package var message: String {
         let refused = "a key that is `\(state.rawValue)` cannot be the subject of \(event.requestText)"
         return hint.map { "\(refused); \($0)" } ?? refused

@@ -1,11 +1,12 @@
 import CanonicalJSON
 import CourierModel
-import CourierProviders
 import Foundation
 import GateVocabulary
 import Glibc
 import Synchronization
 import Testing
+
+@testable import CourierProviders
 
 @Suite struct CourierJournalTests {
     static let later = TestClock.now.advanced(bySeconds: 3600)

@@ -1,5 +1,6 @@
-import CourierProviders
 import Testing
+
+@testable import CourierProviders
 
 @Suite struct ProviderEndpointTests {
     @Test(arguments: [

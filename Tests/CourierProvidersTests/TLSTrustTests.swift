@@ -1,7 +1,8 @@
-import CourierProviders
 import Foundation
 import NIOSSL
 import Testing
+
+@testable import CourierProviders
 
 @Suite struct TLSTrustTests {
     @Test func `a trust file that is missing or has no certificate is refused with its path`() throws {

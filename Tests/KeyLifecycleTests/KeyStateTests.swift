@@ -1,7 +1,8 @@
 import GateVocabulary
 import SealedFormat
-import KeyLifecycle
 import Testing
+
+@testable import KeyLifecycle
 
 @Suite struct KeyStateTests {
     /// Every pair of the table, written out a second time: a transition that is not here must be refused.

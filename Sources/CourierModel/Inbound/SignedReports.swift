@@ -45,9 +45,10 @@ enum SignedReports {
                 .reply(
                     id: id.text, channel: channel, from: try members.required("from", JSONShape.text),
                     text: try members.required("text", JSONShape.text)),
-                key: "reply/\(channel.rawValue)/\(id.text)", at: try members.optional("received_at", time))
+                key: "reply/\(channel.rawValue)/\(id.text)",
+                at: try members.optional("received_at", JSONShape.time))
         case "receipt":
-            let send = try members.required("send", sendID)
+            let send: SendID = try members.required("send", JSONShape.uuid)
             let destination: DestinationID = try members.required("destination", JSONShape.identifier)
             let event: InboundReport.ReceiptEvent = try members.required("event", JSONShape.name)
             let reason = try members.optional("reason", JSONShape.text)
@@ -58,26 +59,12 @@ enum SignedReports {
                 .receipt(DeliveryReference(send: send, destination: destination), event, reason: reason),
                 key:
                     "receipt/\(send.uuidText)/\(destination.text)/\(event.rawValue)/\(InboundReport.reason(reason ?? ""))",
-                at: try members.optional("at", time))
+                at: try members.optional("at", JSONShape.time))
         default:
             // The words go into the log, so what the sender wrote stays out.
             throw JSONShapeError(pointer.appending("kind"), "expected `reply` or `receipt`")
         }
         try members.refuseOthers()
         return report
-    }
-
-    private static func sendID(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> SendID {
-        guard let id = SendID(uuidText: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a UUID")
-        }
-        return id
-    }
-
-    private static func time(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Instant {
-        guard let instant = Instant(rfc3339: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a time such as `2026-11-29T12:00:00.000Z`")
-        }
-        return instant
     }
 }

@@ -88,10 +88,6 @@ package final class CourierJournal: Sendable {
         package var keptCount: Int
         /// The path of the damaged lines, kept as they stood; `nil` where they could not be written.
         package var copy: String?
-
-        package init(lineCount: Int, keptCount: Int, copy: String?) {
-            (self.lineCount, self.keptCount, self.copy) = (lineCount, keptCount, copy)
-        }
     }
 
     /// Opens the journal, or makes it (0600). A damaged line is left out, and the valid ones around it are kept: an entry that

@@ -64,10 +64,5 @@ package struct UnusableEndpoint: Error, Hashable, CustomStringConvertible {
     package var url: String
     package var why: String
 
-    package init(url: String, why: String) {
-        self.url = url
-        self.why = why
-    }
-
     package var description: String { "the address `\(url)` cannot be used: \(why)" }
 }

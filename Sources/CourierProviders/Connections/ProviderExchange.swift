@@ -10,17 +10,6 @@ package struct ProviderRequest: Sendable {
     package var body: [UInt8]
     /// Longest time from the call to the whole answer.
     package var timeoutMilliseconds: Int64
-
-    package init(
-        method: String = "POST", path: String, headers: [(name: String, value: String)], body: [UInt8],
-        timeoutMilliseconds: Int64
-    ) {
-        self.method = method
-        self.path = path
-        self.headers = headers
-        self.body = body
-        self.timeoutMilliseconds = timeoutMilliseconds
-    }
 }
 
 /// A provider's answer, read whole.
@@ -32,12 +21,6 @@ package struct ProviderAnswer: Sendable {
     /// Names in lower case.
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]
-
-    package init(status: Int, headers: [(name: String, value: String)], body: [UInt8]) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-    }
 
     package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 

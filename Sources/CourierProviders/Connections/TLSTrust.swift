@@ -38,10 +38,5 @@ package struct UnusableTrustFile: Error, Hashable, CustomStringConvertible {
     package var path: String
     package var why: String
 
-    package init(path: String, why: String) {
-        self.path = path
-        self.why = why
-    }
-
     package var description: String { "the trust file `\(path)` cannot be used: \(why)" }
 }

@@ -6,11 +6,6 @@ package enum HTML: Hashable, Sendable {
     package struct Attribute: Hashable, Sendable {
         package var name: String
         package var value: String
-
-        package init(_ name: String, _ value: String) {
-            self.name = name
-            self.value = value
-        }
     }
 
     package static func element(
@@ -18,7 +13,7 @@ package enum HTML: Hashable, Sendable {
     )
         -> HTML
     {
-        .node(name, attributes.map { Attribute($0.key, $0.value) }, children)
+        .node(name, attributes.map { Attribute(name: $0.key, value: $0.value) }, children)
     }
 
     package static func element(_ name: String, _ children: HTML...) -> HTML { .node(name, [], children) }

@@ -183,24 +183,6 @@ struct KeyRow: Hashable, Sendable {
         }
     }
 
-    init(
-        id: String, purpose: String, suite: String, state: String, created: String, publicKey: String?
-    ) {
-        self.id = id
-        self.purpose = purpose
-        self.suite = suite
-        self.state = state
-        self.created = created
-        self.publicKey = publicKey
-    }
-
-    init(_ key: PrivateKeyFile, state: KeyState) throws {
-        self.init(
-            id: key.id, purpose: key.purpose.rawValue, suite: key.purpose.suite, state: state.rawValue,
-            created: key.createdAt.rfc3339,
-            publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
-    }
-
     var json: JSONObject {
         var object: JSONObject = [
             "id": .string(id), "purpose": .string(purpose), "suite": .string(suite), "state": .string(state),
@@ -208,6 +190,15 @@ struct KeyRow: Hashable, Sendable {
         ]
         if let publicKey { object["public_key"] = .string(publicKey) }
         return object
+    }
+}
+
+extension KeyRow {
+    init(_ key: PrivateKeyFile, state: KeyState) throws {
+        self.init(
+            id: key.id, purpose: key.purpose.rawValue, suite: key.purpose.suite, state: state.rawValue,
+            created: key.createdAt.rfc3339,
+            publicKey: try key.publicKey().map { Hexadecimal.encode($0.rawBytes) })
     }
 }
 
