@@ -113,7 +113,7 @@ final class HTTPConnection: MeteredConnection {
     }
 
     func willParse(byteCount: Int) -> Bool {
-        mailbox.counters.bytesRead.rise(by: byteCount)
+        mailbox.counters.rise(.bytesRead, by: byteCount)
         take(.received(byteCount: byteCount))
         return machine.parsesInput
     }
@@ -138,8 +138,8 @@ final class HTTPConnection: MeteredConnection {
     /// - Precondition: The request has been admitted; the ticket gives its place back.
     private func give(_ request: WireRequest, _ sequence: UInt64) {
         switch request.kind {
-        case .single: mailbox.counters.requests.rise()
-        case .streamLine: mailbox.counters.streamLines.rise()
+        case .single: mailbox.counters.rise(.requests)
+        case .streamLine: mailbox.counters.rise(.streamLines)
         }
         let ticket = AnswerTicket(mailbox: mailbox, key: key, sequence: sequence, admission: admission)
         handler.handle(request, from: peer) { ticket.answer($0) }
@@ -170,7 +170,7 @@ final class HTTPConnection: MeteredConnection {
         switch content {
         case .answer(let answer): return answer
         case .problem(let problem):
-            mailbox.counters.problems.rise()
+            mailbox.counters.rise(.problems)
             return problem.answer
         }
     }
@@ -180,25 +180,25 @@ final class HTTPConnection: MeteredConnection {
         guard let context, writer.byteCount > 0 else { return }
         let bytes = writer.take()
         flushedByteCount += bytes.readableBytes
-        mailbox.counters.bytesWritten.rise(by: bytes.readableBytes)
+        mailbox.counters.rise(.bytesWritten, by: bytes.readableBytes)
         context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
     }
 
     private func record(_ incident: ConnectionIncident) {
         let counters = mailbox.counters
         switch incident {
-        case .streamBegan: counters.streams.rise()
-        case .idleTimeout: counters.idleTimeouts.rise()
-        case .readTimeout: counters.readTimeouts.rise()
-        case .writeStall: counters.writeStalls.rise()
+        case .streamBegan: counters.rise(.streams)
+        case .idleTimeout: counters.rise(.idleTimeouts)
+        case .readTimeout: counters.rise(.readTimeouts)
+        case .writeStall: counters.rise(.writeStalls)
         case .answerLate:
             logger.error(
                 "no answer within the time allowed; closing the connection",
                 metadata: ["milliseconds": "\(limits.answerMilliseconds)"])
-            counters.answersMissing.rise()
+            counters.rise(.answersMissing)
         case .answerDropped:
             logger.error("a request was dropped without an answer; closing its connection")
-            counters.answersMissing.rise()
+            counters.rise(.answersMissing)
         }
     }
 

@@ -250,7 +250,7 @@ package final class UnixSocketEndpoint: Service {
             PeerCredentials(ofConnection: $0)
         }
         guard case .some(.some(let credentials)) = credentials else {
-            mailbox.counters.connectionsRefused.rise()
+            mailbox.counters.rise(.connectionsRefused)
             logger.warning(
                 "the kernel does not say who connected; closing", metadata: ["listener": "\(index)"])
             throw ChannelError.operationUnsupported
@@ -260,14 +260,14 @@ package final class UnixSocketEndpoint: Service {
             let admission = usage.admitConnection(
                 ofUser: credentials.userID, isReserved: handler.mayUseReserve(peer))
         else {
-            mailbox.counters.connectionsRefused.rise()
+            mailbox.counters.rise(.connectionsRefused)
             var writer = ResponseWriter(allocator: channel.allocator)
             writer.writeResponse(
                 Problem.tooManyInFlight.answer, date: mailbox.table.date, isHead: false, closes: true)
             try pipeline.addHandler(RefusedConnection(writer.take()))
             return
         }
-        mailbox.counters.connectionsAccepted.rise()
+        mailbox.counters.rise(.connectionsAccepted)
         let connection = HTTPConnection(
             peer: peer, handler: handler, limits: limits, mailbox: mailbox, admission: admission,
             logger: logger)

@@ -70,14 +70,14 @@ import Testing
             // Accepted, so that its end says that the draining has begun, and not only that no process listens.
             let idle = try RawClient(path)
             await eventually { endpoint.metrics().connectionsOpen == 3 }
-            let readBefore = endpoint.metrics().bytesRead
+            let readBefore = endpoint.metrics()[.bytesRead]
             let stopping = Task { await endpoint.shutDown() }
             _ = try await idle.receiveToEnd()
             try begun.send("whole")
             try late.send(get())
             // A connection whose next request has not been read yet is told that its answer is the last.
             await eventually {
-                endpoint.metrics().bytesRead == readBefore + UInt64("whole\(get())".utf8.count)
+                endpoint.metrics()[.bytesRead] == readBefore + UInt64("whole\(get())".utf8.count)
             }
             await handler.next()[0].echo()
             #expect(try await begun.receiveResponse().body == "whole")

@@ -137,7 +137,7 @@ final class SteppedClock: Sendable {
 extension UnixSocketEndpoint {
     /// Returns when the endpoint has read so many bytes in all, and every deadline that follows from them is set.
     func hasRead(byteCount: Int, sourceLocation: SourceLocation = #_sourceLocation) async {
-        await eventually({ metrics().bytesRead >= UInt64(byteCount) }, sourceLocation: sourceLocation)
+        await eventually({ metrics()[.bytesRead] >= UInt64(byteCount) }, sourceLocation: sourceLocation)
         await turn()
     }
 

@@ -48,7 +48,7 @@ import Testing
             let response = try await client.receiveResponse()
             #expect(response.status == 431, "\(place)")
             #expect(try await client.receiveToEnd() == "")
-            #expect(endpoint.metrics().requests == 0)
+            #expect(endpoint.metrics()[.requests] == 0)
         }
     }
 
@@ -83,7 +83,7 @@ import Testing
             for _ in 0..<40 { try client.send(piece) }
             // Cut off, not ended in order: no last chunk.
             #expect(try await client.receiveToEnd() == "")
-            #expect(endpoint.metrics().streamLines == 1)
+            #expect(endpoint.metrics()[.streamLines] == 1)
         }
         try await withEndpoint { path, endpoint in
             let client = try RawClient(path)
@@ -93,7 +93,7 @@ import Testing
             let lines = "1;\(String(repeating: "y", count: 4_000))\r\n\n\r\n"
             for _ in 0..<20 { try client.send(lines) }
             #expect(try await client.receiveToEnd() == "")
-            #expect(endpoint.metrics().streamLines == 0)
+            #expect(endpoint.metrics()[.streamLines] == 0)
         }
     }
 
@@ -108,14 +108,14 @@ import Testing
             try client.send(start + beginning)
             var byteCount = (start + beginning).utf8.count
             await endpoint.hasRead(byteCount: byteCount)
-            for _ in 0..<16 where endpoint.metrics().readTimeouts == 0 {
+            for _ in 0..<16 where endpoint.metrics()[.readTimeouts] == 0 {
                 clock.advance(milliseconds: 1_000)
                 try client.send("y")
                 byteCount += 1
                 await endpoint.hasRead(byteCount: byteCount)
             }
-            await eventually { endpoint.metrics().readTimeouts == 1 }
-            #expect(endpoint.metrics().idleTimeouts == 0)
+            await eventually { endpoint.metrics()[.readTimeouts] == 1 }
+            #expect(endpoint.metrics()[.idleTimeouts] == 0)
         }
     }
 
@@ -144,7 +144,7 @@ import Testing
                 clock.advance(milliseconds: 30_000)
                 await clock.isSeen(by: endpoint)
             }
-            #expect(endpoint.metrics().readTimeouts == 0 && endpoint.metrics().idleTimeouts == 0)
+            #expect(endpoint.metrics()[.readTimeouts] == 0 && endpoint.metrics()[.idleTimeouts] == 0)
             try client.send("0\r\n\r\n")
             #expect(try await client.receiveChunk() == nil)
         }
