@@ -21,14 +21,14 @@ package struct Mailbox: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Returns: `nil` for what is no one mailbox, and for one that no gateway can write to (``init(parts:)``).
     package init?(sender text: String) {
-        guard let parts = MailboxParts(text) else { return nil }
+        guard let parts = AddressReader(text) else { return nil }
         self.init(parts: parts)
     }
 
     /// - Returns: `nil` for a local part outside ASCII, which needs SMTPUTF8 end to end (RFC 6531), or with characters that
     ///   are no atom's (RFC 5322 section 3.2.3); for a domain of one label, an address literal, and what IDNA2008 has no
     ///   A-label for.
-    fileprivate init?(parts: MailboxParts) {
+    fileprivate init?(parts: AddressReader) {
         guard let domain = Self.domain(parts.domain),
             (1...Self.localCountMax).contains(parts.local.utf8.count),
             parts.local.utf8.allSatisfy(Self.isAtomOrDot),
@@ -76,7 +76,7 @@ package struct RegisteredMailbox: Hashable, Sendable {
 
     /// - Returns: `nil` for what is no address of its own (a name, a comment, blanks), and where ``Mailbox`` has none.
     package init?(_ text: String) {
-        guard let parts = MailboxParts(text), parts.isAlone, let mailbox = Mailbox(parts: parts) else {
+        guard let parts = AddressReader(text), parts.isAlone, let mailbox = Mailbox(parts: parts) else {
             return nil
         }
         var domain = parts.domain
@@ -89,32 +89,15 @@ package struct RegisteredMailbox: Hashable, Sendable {
     }
 }
 
-/// The two halves of one mailbox, out of the text around them.
-private struct MailboxParts {
+/// Reads `name <local@domain> (comment)` in one pass: RFC 5322 sections 3.2 and 3.4, and the route that section 4.4 says to
+/// read over.
+private struct AddressReader {
     /// Without quotation marks, and what a backslash stands before as itself (RFC 5321 section 4.1.2).
     private(set) var local = ""
     /// With its quotation marks.
     private(set) var writtenLocal = ""
     private(set) var domain = ""
     /// Whether there is nothing but the address.
-    private(set) var isAlone = true
-
-    /// - Returns: `nil` where no `@` stands in it, or where it is not one mailbox.
-    init?(_ text: String) {
-        guard text.utf8.count <= Mailbox.writtenByteCountMax else { return nil }
-        var reader = AddressReader(text)
-        guard reader.read(), !reader.local.isEmpty, !reader.domain.isEmpty else { return nil }
-        (local, writtenLocal, domain, isAlone) =
-            (reader.local, reader.writtenLocal, reader.domain, reader.isAlone)
-    }
-}
-
-/// Reads `name <local@domain> (comment)` in one pass: RFC 5322 sections 3.2 and 3.4, and the route that section 4.4 says to
-/// read over.
-private struct AddressReader {
-    private(set) var local = ""
-    private(set) var writtenLocal = ""
-    private(set) var domain = ""
     private(set) var isAlone = true
 
     private var scalars: [Unicode.Scalar]
@@ -125,7 +108,9 @@ private struct AddressReader {
     /// Whether a blank stands since the last sign of the address: inside a word it parts two.
     private var isParted = false
 
-    init(_ text: String) {
+    /// - Returns: `nil` where no `@` stands in the text, or where it is not one mailbox.
+    init?(_ text: String) {
+        guard text.utf8.count <= Mailbox.writtenByteCountMax else { return nil }
         var scalars = Array(text.unicodeScalars)
         while let last = scalars.last, Self.isBlank(last) { scalars.removeLast() }
         scalars = Array(scalars.drop(while: Self.isBlank))
@@ -138,6 +123,7 @@ private struct AddressReader {
         }
         isAlone = isAlone && scalars.count == text.unicodeScalars.count
         self.scalars = scalars
+        guard read(), !local.isEmpty, !domain.isEmpty else { return nil }
     }
 
     /// The mailbox of a `mailto:` link, in front of its header fields (RFC 6068 section 2); `nil` for any other text.
@@ -176,7 +162,7 @@ private struct AddressReader {
     }
 
     /// - Returns: Whether it is one mailbox.
-    mutating func read() -> Bool {
+    private mutating func read() -> Bool {
         while place < scalars.count {
             let scalar = scalars[place]
             place += 1
