@@ -23,35 +23,26 @@ extension Shape {
 
 /// Every kind of entry there is, with the members each may have. An unknown kind or member fails.
 package struct EntrySchema: Sendable {
-    private struct Kind: Sendable {
-        let kind: EntryKind
-        let members: ObjectShape
-    }
-
-    private let kinds: [Kind]
+    private var kinds: [EntryKind: ObjectShape] = [:]
 
     /// - Parameter bodies: What the entries of most kinds are read as.
     /// - Precondition: No kind occurs twice, and none declares a member of the envelope.
     package init(
         of bodies: [any EntryBody.Type] = [], _ kinds: KeyValuePairs<EntryKind, ObjectShape> = [:]
     ) {
-        let declared = bodies.map { Kind(kind: $0.kind, members: $0.objectShape) }
-        self.kinds = (declared + kinds.map { Kind(kind: $0.key, members: $0.value) })
-            .sorted { $0.kind < $1.kind }
-        for (kind, next) in zip(self.kinds, self.kinds.dropFirst()) {
-            precondition(kind.kind != next.kind, "the entry kind `\(kind.kind)` was declared twice")
-        }
-        for kind in self.kinds {
-            for member in kind.members.members {
+        for (kind, members) in bodies.map({ ($0.kind, $0.objectShape) }) + kinds.map({ ($0.key, $0.value) }) {
+            let known = self.kinds.updateValue(members, forKey: kind)
+            precondition(known == nil, "the entry kind `\(kind)` was declared twice")
+            for member in members.members {
                 precondition(
                     !TrailEntry.envelopeKeys.contains { CodeUnits.equal($0, member.name) },
-                    "the entry kind `\(kind.kind)` declares `\(member.name)`, which is the envelope's")
+                    "the entry kind `\(kind)` declares `\(member.name)`, which is the envelope's")
             }
         }
     }
 
     /// The kinds, sorted.
-    package var kindNames: [EntryKind] { kinds.map(\.kind) }
+    package var kindNames: [EntryKind] { kinds.keys.sorted() }
 
     /// The first violation in canonical order, or `nil` when the entry is one of its kind. It does not have the value: an
     /// entry under suspicion may hold what must not be printed.
@@ -75,15 +66,7 @@ package struct EntrySchema: Sendable {
     }
 
     /// The members of a kind, or `nil` of a kind that is not declared.
-    package func members(of kind: EntryKind) -> ObjectShape? {
-        var low = 0
-        var high = kinds.count
-        while low < high {
-            let middle = (low + high) / 2
-            if kinds[middle].kind < kind { low = middle + 1 } else { high = middle }
-        }
-        return low < kinds.count && kinds[low].kind == kind ? kinds[low].members : nil
-    }
+    package func members(of kind: EntryKind) -> ObjectShape? { kinds[kind] }
 }
 
 /// An entry of a kind that this build does not have. Kinds are only added (SG-0083), so a newer sendgate wrote it.

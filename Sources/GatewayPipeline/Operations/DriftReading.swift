@@ -49,8 +49,7 @@ extension DriftFindingsAnswer.Row {
             finding.action == .repaired
             && (finding.kind == .subscribedWhileOff || finding.kind == .unsubscribedWhileOn)
         self.init(
-            subject: subject, kind: finding.kind, action: finding.action, device: device?.id.text,
-            category: finding.category, old: finding.old, new: finding.new, app: device?.app,
+            subject: subject, finding: finding, device: device?.id.text, app: device?.app,
             token: isOrder ? device?.token : nil)
     }
 }

@@ -76,35 +76,25 @@ package struct DriftFindingsAnswer: ShownRecord {
     /// One drift of one person.
     package struct Row: ShownRecord {
         package var subject: SubjectID
-        package var kind: DriftKind
-        package var action: DriftAction
+        package var finding: DriftFinding
         package var device: String?
-        package var category: Category?
-        package var old: String
-        package var new: String?
         package var app: String?
         package var token: String?
 
         package init(
-            subject: SubjectID, kind: DriftKind, action: DriftAction, device: String?, category: Category?,
-            old: String, new: String?, app: String?, token: String?
+            subject: SubjectID, finding: DriftFinding, device: String?, app: String?, token: String?
         ) {
-            (self.subject, self.kind, self.action, self.device) = (subject, kind, action, device)
-            (self.category, self.old, self.new) = (category, old, new)
-            (self.app, self.token) = (app, token)
+            (self.subject, self.finding) = (subject, finding)
+            (self.device, self.app, self.token) = (device, app, token)
         }
 
         package static let shownName = "DriftFinding"
         package static let shownMeans = "Two sides that disagree, and what is done about it."
 
         package static let fields = Fields<Self> { fields in
-            fields.joined("action", \.action, "What is done about it.")
+            fields.all(of: \.finding)
             fields.joined("app", \.app, "The app of the device.")
-            fields.joined("category", \.category, "Which category, where it is about one.")
             fields.joined("device", \.device, "Which device; absent for the account.")
-            fields.joined("finding", \.kind, "What disagrees.")
-            fields.joined("new", \.new, "What it is set to, or is to be set to by the provider.")
-            fields.joined("old", \.old, "What is on record of the side that gives way.")
             fields.joined("subject", \.subject, "The person's pseudonym in the trail.", shape: .anyText)
             fields.joined(
                 "token", \.token, "The device's push token, where a provider is to change its subscription.")

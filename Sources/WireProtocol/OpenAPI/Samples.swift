@@ -242,8 +242,9 @@ package enum Samples {
         rows: [
             .init(
                 subject: subject,
-                kind: .subscribedWhileOff, action: .repaired, device: "d_1", category: .marketing,
-                old: "subscribed", new: "unsubscribed", app: "no.getdrop.app",
+                finding: DriftFinding(
+                    .subscribedWhileOff, .repaired, category: .marketing, old: "subscribed",
+                    new: "unsubscribed"), device: "d_1", app: "no.getdrop.app",
                 token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad")
         ], next: nil)
     package static let deviceKeysRevoked = DeviceKeysRevokedAnswer(
