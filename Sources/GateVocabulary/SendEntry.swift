@@ -61,11 +61,12 @@ package struct SendEntry: Hashable, FieldObject {
         /// texts is free text of the caller's and not recorded.
         package private(set) var locale: String?
 
+        /// - Parameter locale: The locale of the bundle's texts that was asked for.
         package init(
             type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
             idTag: Tag? = nil, destinationTag: Tag? = nil, eventTags: [Channel: Tag] = [:],
             fallbackFor: SendID? = nil, ttlSeconds: Int64? = nil, collapseTag: Tag? = nil,
-            deepLinkTag: Tag? = nil, localeCore: String? = nil
+            deepLinkTag: Tag? = nil, locale: String? = nil
         ) {
             self.type = type
             self.typeTag = typeTag
@@ -79,7 +80,7 @@ package struct SendEntry: Hashable, FieldObject {
             self.ttlSeconds = ttlSeconds
             self.collapseTag = collapseTag
             self.deepLinkTag = deepLinkTag
-            locale = localeCore
+            self.locale = locale.flatMap { LanguageTag($0)?.core }
         }
 
         package static let means = ""

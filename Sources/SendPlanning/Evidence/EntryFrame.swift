@@ -18,23 +18,6 @@ extension SendEntry {
     }
 }
 
-extension SendEntry.RecordedRequest {
-    /// - Parameter locale: The locale of the bundle's texts that was asked for
-    ///   (``CompliancePolicy/CompiledPolicy/registeredLocale(for:)``).
-    package init(
-        type: TypeID?, typeTag: Tag? = nil, typeByteCount: Int? = nil, channel: Channel, critical: Bool,
-        idTag: Tag? = nil, destinationTag: Tag? = nil, eventTags: [Channel: Tag] = [:],
-        fallbackFor: SendID? = nil, ttlSeconds: Int64? = nil, collapseTag: Tag? = nil,
-        deepLinkTag: Tag? = nil, locale: String?
-    ) {
-        self.init(
-            type: type, typeTag: typeTag, typeByteCount: typeByteCount, channel: channel, critical: critical,
-            idTag: idTag, destinationTag: destinationTag, eventTags: eventTags, fallbackFor: fallbackFor,
-            ttlSeconds: ttlSeconds, collapseTag: collapseTag, deepLinkTag: deepLinkTag,
-            localeCore: locale.flatMap { LanguageTag($0)?.core })
-    }
-}
-
 extension RedecisionEntry {
     /// - Returns: The entry with the place and time it was recorded at. Encoding it gives `bytes` again.
     package static func read(
