@@ -23,12 +23,12 @@ extension StepContext {
     /// Begins a run.
     ///
     /// - Returns: The one that is under way where there is one of the same kind.
-    /// - Throws: ``StepRefusal`` while one of the other kind is under way.
+    /// - Throws: ``Problem`` while one of the other kind is under way.
     package func startDriftRun(by caller: CallerName, isDryRun: Bool, at now: Instant) throws -> DriftRun {
         let newest = try memory.driftRun()
         if let run = newest, run.isUnderWay {
             guard run.isDryRun == isDryRun else {
-                throw StepRefusal(
+                throw Problem(
                     .wrongState,
                     detail:
                         "a run that \(run.isDryRun ? "only counts" : "records what it finds") has been under way since \(run.startedAt.rfc3339); ask again when `GET /v1/drift` says that it has finished"
@@ -139,7 +139,7 @@ extension StepContext {
     ) throws -> Recorded {
         let person = try person(user)
         guard let known = person.devices.first(where: { $0.id == device }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         var subscriptions = given.record
         let stated = subscriptions.observedAt == .unstated ? now : subscriptions.observedAt

@@ -2,6 +2,7 @@ package import GateRecords
 package import GateVocabulary
 package import KeyLifecycle
 import SealedFormat
+import WireProtocol
 
 /// The gateway's own keys: the changes that a caller may ask for, and the keys that a start finds.
 extension StepContext {
@@ -55,8 +56,8 @@ extension StepContext {
         do {
             return try body()
         } catch {
-            if case .unknownKey = error { throw StepRefusal(.notFound, detail: error.message) }
-            throw StepRefusal(.wrongState, detail: error.message)
+            if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
+            throw Problem(.wrongState, detail: error.message)
         }
     }
 

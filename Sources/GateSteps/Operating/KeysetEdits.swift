@@ -5,6 +5,7 @@ package import GateVocabulary
 package import KeyLifecycle
 import OpenSSLCrypto
 package import SealedFormat
+package import WireProtocol
 
 /// The authorities whose keysets a gateway accepts: the pinned ones, for its own name.
 package struct KeysetTrust: Sendable {
@@ -61,7 +62,7 @@ extension StepContext {
         let proposal = try memory.keysetProposal()
         let first = proposal.flatMap { $0.digest == digest && $0.by.isOpen(at: now) ? $0.by : nil }
         if let first, first.caller == caller {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "the same caller brought it before; another must bring it too, by \(first.expiresAt.rfc3339)"
@@ -93,7 +94,7 @@ extension StepContext {
         _ note: String, trusting trust: KeysetTrust, at now: Instant
     ) throws -> Keyset {
         guard !trust.authorities.isEmpty else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "no authority is pinned here; set `authority` in the configuration to its verifier key")
@@ -104,7 +105,7 @@ extension StepContext {
                 throw refusal
             }
             if let key = keyset.unlisted(of: try memory.keyring() ?? Keyring()) {
-                throw StepRefusal(
+                throw Problem(
                     .wrongState,
                     detail:
                         "the keyset does not have `\(key.id)`, which is in use, as genuine; have the authority sign one that does"
@@ -112,7 +113,7 @@ extension StepContext {
             }
             return keyset
         } catch let error as KeysetError {
-            throw StepRefusal(.wrongState, detail: error.description)
+            throw Problem(.wrongState, detail: error.description)
         }
     }
 }
@@ -171,9 +172,9 @@ extension RecordReading {
     }
 
     /// Why a key may not come into use: phones and auditors would not believe what it signs; `nil` when it may.
-    package func refusal(toUse key: GatewayKey) throws -> StepRefusal? {
+    package func refusal(toUse key: GatewayKey) throws -> Problem? {
         guard key.state == .active, let keyset = try keyset(), !keyset.vouches(for: key) else { return nil }
-        return StepRefusal(
+        return Problem(
             .wrongState,
             detail:
                 "`\(key.id)` is not in the keyset in force (version \(keyset.version)), so phones and auditors would not believe it; have the authority sign a keyset with it first"

@@ -17,13 +17,13 @@ extension StepContext {
         isEnded: Bool = false
     ) throws -> Recorded {
         guard var edit = try beginEdit(of: user, at: now) else {
-            throw StepRefusal(.notFound, detail: "register the recipient first")
+            throw Problem(.notFound, detail: "register the recipient first")
         }
         let rules = rules(at: now)
         try rules.requireMethod(body.method, by: caller)
         let address = try body.address.map { id in
             guard let address = edit.person.destination(id, on: body.channel) else {
-                throw StepRefusal(
+                throw Problem(
                     .notFound, detail: "the recipient has no \(body.channel.rawValue) address of this name")
             }
             return address.tag
@@ -46,7 +46,7 @@ extension StepContext {
                 earlier.jurisdiction == record.jurisdiction, earlier.expiresAt == record.expiresAt,
                 earlier.notice == record.notice
             else {
-                throw StepRefusal(
+                throw Problem(
                     .idConflict,
                     detail: "this consent id was used for a record of other content; use a new id")
             }
@@ -70,7 +70,7 @@ extension StepContext {
             return
         }
         if edit.isBeforeNoToMarketing(given) {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "a no to marketing on this channel was said after `event_time`, or was received after it, and ends consent to `\(given.purpose)`, too; ask again"
@@ -80,7 +80,7 @@ extension StepContext {
         if let address, let replied = try history(of: AddressKey(address)).repliedAt,
             given.eventTime <= replied
         {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "a reply from this number or mailbox was received after `event_time` and ended every consent there; ask again"
@@ -96,17 +96,13 @@ extension StepContext {
         guard var edit = try beginEdit(of: user, at: now),
             let given = edit.consents.first(where: { $0.idTag == edit.subject.tag(.consent, id) }),
             given.method != .sharedAddress
-        else { throw StepRefusal(.notFound, detail: "no consent of this id is recorded") }
+        else { throw Problem(.notFound, detail: "no consent of this id is recorded") }
         if let reply = body.reply, policy.bundle.channels.smsRevocation?.contains(reply) != true {
             let words = policy.bundle.channels.smsRevocation?.words[LanguageTag.last.description] ?? []
-            throw StepRefusal(
-                .invalid,
-                violations: [
-                    Violation(
-                        .body(JSONPointer(["reply"])),
-                        "expected one of the words of `channels.yaml` (\(words.joined(separator: ", ")), and others), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
-                    )
-                ])
+            throw Problem(
+                wrong: "reply",
+                "expected one of the words of `channels.yaml` (\(words.joined(separator: ", ")), and others), so nothing was withdrawn; if another word meant it, withdraw without `reply`"
+            )
         }
         let said = SaidTime(body.eventTime ?? now, heardAt: now)
         let method = body.method ?? (body.reply == nil ? given.method : .reply(on: given.channel))

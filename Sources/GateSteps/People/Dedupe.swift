@@ -118,20 +118,20 @@ extension StepContext {
             let value = type.params[param]?.kind.canonical(given)
         else {
             let needed = type.dedupeBy.map { "`params` needs a valid `\($0)`" }
-            throw StepRefusal(
+            throw Problem(
                 .unknownEvent,
                 detail: needed
                     ?? "every send of `\(type.id)` is told: it has no `dedupe_by`, or a law demands it")
         }
         guard let subject = try memory.subject(of: body.user),
             let person = try RecipientSnapshot.load(subject, from: memory)
-        else { throw StepRefusal(.notFound, detail: "no recipient of this name") }
+        else { throw Problem(.notFound, detail: "no recipient of this name") }
         let eventTags = Dictionary(
             uniqueKeysWithValues: Channel.allCases.compactMap { channel in
                 person.eventTag(type, value: value, of: caller, on: channel).map { (channel, $0) }
             })
         guard !eventTags.isEmpty else {
-            throw StepRefusal(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
+            throw Problem(.unknownEvent, detail: "`\(param)` of `\(type.id)` cannot tell events apart")
         }
         var withdrawn: [SendID] = []
         for channel in Channel.allCases {

@@ -2,6 +2,7 @@ import CanonicalJSON
 package import GateVocabulary
 import KeyLifecycle
 package import GateRecords
+import WireProtocol
 
 /// The proposal of one caller to destroy a device key, which another has to follow.
 ///
@@ -62,7 +63,7 @@ extension RecordReading {
     /// The caller who proposed within the hour to destroy a device key, where another one asks for it now; `nil` where the
     /// one who asks is the first.
     ///
-    /// - Throws: ``StepRefusal`` for the same caller once more.
+    /// - Throws: ``Problem`` for the same caller once more.
     package func destructionCaller(
         of key: DeviceKeyRecord, besides caller: CallerName, at now: Instant
     ) throws -> CallerName? {
@@ -75,7 +76,7 @@ extension RecordReading {
         let isOfThisState = proposal.state == key.state && first.at == key.changedAt
         guard isOfThisState, first.isOpen(at: now) else { return nil }
         guard first.caller != caller else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState, detail: KeyringRefusal.secondCallerMissing(until: first.expiresAt).message)
         }
         return first.caller

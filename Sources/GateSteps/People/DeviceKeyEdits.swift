@@ -29,7 +29,7 @@ extension StepContext {
         let known = try memory.deviceKeys(of: person.subject.id, device: device.tag)
         try requireRoomForRegistration(after: known, at: now)
         guard let suite = SealingSuite(rawValue: body.suite.rawValue) else {
-            throw StepRefusal(
+            throw Problem(
                 .invalidPublicKey, detail: "nothing is sealed for the suite `\(body.suite.rawValue)`")
         }
         let publicKey: DevicePublicKey
@@ -38,7 +38,7 @@ extension StepContext {
             publicKey = try DevicePublicKey(validating: body.publicKey, suite: suite)
             sealingKey = try DeviceSealingKey(publicKey)
         } catch {
-            throw StepRefusal(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
+            throw Problem(.invalidPublicKey, detail: "the bytes are no public key of \(suite.rawValue)")
         }
         try requireUncompromised(body.publicKey, suite)
         let unproved = known.filter { KeyState(rawValue: $0.state) == .preActivation }
@@ -88,14 +88,14 @@ extension StepContext {
         let device = try self.device(deviceID, of: person)
         guard var record = try memory.deviceKey(key), record.subject == person.subject.id,
             record.device == device.tag
-        else { throw StepRefusal(.notFound, detail: "the device has no key of this id") }
+        else { throw Problem(.notFound, detail: "the device has no key of this id") }
         guard KeyState(rawValue: record.state) == .preActivation, let challenge = record.challenge else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "the key is `\(record.state)`, with no challenge open; register the key again")
         }
         guard record.isOpen(challenge, at: now) else {
-            throw StepRefusal(
+            throw Problem(
                 .challengeExpired,
                 detail: "a challenge waits \(Self.challengeSeconds) s; register the key again")
         }
@@ -117,7 +117,7 @@ extension StepContext {
             try self.record(
                 .deviceKey(record, proof: .wrong), of: person.subject.id, by: caller, at: now)
             return .wrong(
-                StepRefusal(
+                Problem(
                     .proofWrong,
                     detail: (isProved
                         ? "the proof of the key before this one is wrong or missing" : "the proof is wrong")
@@ -144,7 +144,7 @@ extension StepContext {
         guard let record = try memory.deviceKey(key), let state = KeyState(rawValue: record.state),
             let subject = try memory.subject(record.subject),
             let person = try RecipientSnapshot.load(subject, from: memory)
-        else { throw StepRefusal(.notFound, detail: "no key of this id is known") }
+        else { throw Problem(.notFound, detail: "no key of this id is known") }
         let next = try rules(at: now).state(of: state, after: event)
         if event == .resume, let refusal = try memory.refusal(toResume: record) { throw refusal }
         var transition = PersonChange.KeyTransition(event, because: cause)
@@ -229,7 +229,7 @@ extension StepContext {
     private func requireUncompromised(_ publicKey: [UInt8], _ suite: SealingSuite) throws {
         let mark = settings.index.fingerprint(ofKey: publicKey, suite)
         guard try memory.setting(GateMemory.compromisedSetting(mark)) == nil else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "this public key was revoked as compromised; make a new key pair on the device")
         }
@@ -244,14 +244,14 @@ extension StepContext {
         let others = try memory.deviceKeys(of: record.subject, device: record.device)
             .filter { $0.key != record.key }
         guard !others.contains(where: { KeyState(rawValue: $0.state) == .suspended }) else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "a key of this device is suspended; the security team promotes this one, or revokes that one first"
             )
         }
         guard others.first(where: { KeyState(rawValue: $0.state) == .active })?.key == challenge.oldKey else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "the device's active key changed after the challenge; register the key again")
         }
@@ -264,7 +264,7 @@ extension StepContext {
             .filter { $0 > now }.sorted()
         guard registrations.count >= Self.registrationCountMax else { return }
         let next = registrations[registrations.count - Self.registrationCountMax]
-        throw StepRefusal(
+        throw Problem(
             .rateLimited,
             detail:
                 "a device registers \(Self.registrationCountMax) keys in \(Self.registrationWindowSeconds) s at most; answer a challenge that is open, or register again later",
@@ -275,7 +275,7 @@ extension StepContext {
 
     private func device(_ id: DestinationID, of person: RecipientSnapshot) throws -> DeviceRecord {
         guard let device = person.devices.first(where: { $0.id == id }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         return device
     }
@@ -313,11 +313,11 @@ extension StepContext {
 
 extension RecordReading {
     /// Why a suspended key of a device may not come back into use: another took its place. `nil` when it may.
-    package func refusal(toResume key: DeviceKeyRecord) throws -> StepRefusal? {
+    package func refusal(toResume key: DeviceKeyRecord) throws -> Problem? {
         let active = try deviceKeys(of: key.subject, device: key.device)
             .first { $0.key != key.key && KeyState(rawValue: $0.state) == .active }
         return active.map {
-            StepRefusal(
+            Problem(
                 .wrongState,
                 detail:
                     "`\($0.key.hexadecimal)` of the device is `active` already; suspend or revoke that one first"
@@ -363,7 +363,7 @@ extension PersonChange.KeyTransition {
 /// The result of a proof. A wrong one is refused, and recorded all the same.
 package enum KeyConfirmation {
     case right(Citing<KeyChangedAnswer>)
-    case wrong(StepRefusal)
+    case wrong(Problem)
 }
 
 /// Which device keys, of all people, a change is for, and the change.

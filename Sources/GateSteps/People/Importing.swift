@@ -49,7 +49,7 @@ extension StepContext {
     /// registered otherwise stays: an export is older than what an app has said since.
     ///
     /// - Parameter isLosingNo: Whether an earlier try of the line threw ``LostNo``.
-    /// - Throws: ``StepRefusal`` where nothing of the line can be recorded.
+    /// - Throws: ``Problem`` where nothing of the line can be recorded.
     package func importPerson(
         _ read: ImportLine.Read, isLosingNo: Bool = false, by caller: CallerName, at now: Instant
     ) throws -> ImportedPerson {
@@ -59,7 +59,7 @@ extension StepContext {
             let subject = try memory.subject(of: line.user)
                 ?? (line.recipient == nil ? nil : memory.makeSubject(for: line.user))
         else {
-            throw StepRefusal(
+            throw Problem(
                 .notFound, detail: "nobody of this name is registered, and the line has no `recipient`")
         }
         imported = ImportedChanges(subject: subject.id)
@@ -151,24 +151,25 @@ extension StepContext {
             case .unchanged: result.unchanged[keyPath: count] += 1
             case .kept: result.kept.append(pointer)
             }
-        } catch is StepRefusal where isNo {
+        } catch is Problem where isNo {
             throw LostNo()
-        } catch let refusal as StepRefusal {
+        } catch let refusal as Problem {
             // What a refused part has written before it was refused goes only with the whole line.
             guard !isNeeded, writtenCount == before else {
                 var refusal = refusal
-                refusal.detail = "`\(pointer.shortened())`: \(refusal); nothing of the line was recorded"
+                refusal.detail =
+                    "`\(pointer.shortened())`: \(refusal.message); nothing of the line was recorded"
                 throw refusal
             }
             for violation in refusal.violations {
                 result.refused.append(
                     ImportRefusal(
-                        pointer.appending(violation.pointer ?? .root), refusal.kind.problem,
+                        pointer.appending(violation.pointer ?? .root), refusal.name,
                         violation.message))
             }
             if refusal.violations.isEmpty {
                 result.refused.append(
-                    ImportRefusal(pointer, refusal.kind.problem, refusal.description))
+                    ImportRefusal(pointer, refusal.name, refusal.message))
             }
         }
     }
@@ -180,8 +181,8 @@ extension StepContext {
             + change.consents.count + change.choices.count + change.settings.pairs.count
     }
 
-    private static func unfinished() -> StepRefusal {
-        StepRefusal(
+    private static func unfinished() -> Problem {
+        Problem(
             .wrongState,
             detail:
                 "so many people have this number or mailbox that it is switched off for a part of them at a time; say this one alone"
@@ -223,7 +224,7 @@ extension StepContext {
         }
         let holder = try memory.device(withToken: device.body.record.tokenIdentity)
         if let holder, holder.subject != person.subject.id, !line.isReplacing {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "another person's device has this push token, and an export does not take it away")
         }
@@ -294,17 +295,17 @@ extension StepContext {
         let (scope, choice) = (imported.choice.scope, imported.choice.choice)
         let said = SaidTime(imported.eventTime ?? now, heardAt: now)
         guard said.stated == nil || choice.storedState.isOff else {
-            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+            throw Problem(.eventInFuture, detail: "`event_time` is in the future")
         }
         guard let person = try RecipientWithLedger.load(user, from: memory) else {
-            throw StepRefusal(.notFound, detail: "register the recipient first")
+            throw Problem(.notFound, detail: "register the recipient first")
         }
         var saidAt = said.counts
         var isStanding = true
         for channel in choice.channel.map({ [$0] }) ?? Channel.allCases {
             let place = try choice.destination.map { id in
                 guard let destination = person.person.destination(id, on: channel) else {
-                    throw StepRefusal(
+                    throw Problem(
                         .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
                 }
                 return destination.tag
@@ -456,7 +457,7 @@ extension StepContext {
         do throws(TrailEntryError) {
             bytes = try entry.bytes(index: index, time: now)
         } catch {
-            throw StepRefusal(.invalid, detail: "\(error.message); say the person in two lines")
+            throw Problem(.invalidRequest, detail: "\(error.message); say the person in two lines")
         }
         memory.fill(StoredEntry(index: index, time: now, bytes: bytes))
         return EntryReference(index: index, bytes: bytes)

@@ -11,7 +11,7 @@ extension StepContext {
     /// The step throws at the first that is refused, and a step that throws leaves nothing. A choice is judged after those
     /// before it, so that its entry says what it changed.
     ///
-    /// - Throws: ``StepRefusal`` of ``setPreference(_:scope:of:by:saidAt:at:)``, with the place of the refused choice in front.
+    /// - Throws: ``Problem`` of ``setPreference(_:scope:of:by:saidAt:at:)``, with the place of the refused choice in front.
     package func setPreferences(
         _ body: PreferencesBody, of user: UserID, by caller: CallerName, at now: Instant
     ) throws -> Citing<PreferencesRecordedAnswer> {
@@ -20,15 +20,15 @@ extension StepContext {
                 let recorded = try setPreference(
                     choice.choice, scope: choice.scope, of: user, by: caller, at: now)
                 guard !recorded.isUnfinished else {
-                    throw StepRefusal(
+                    throw Problem(
                         .unavailable,
                         detail:
                             "so many people have this number or mailbox that it is switched off for a part of them at a time; put this choice alone"
                     )
                 }
                 return (choice, recorded.entry, recorded.noEffect)
-            } catch var refusal as StepRefusal {
-                refusal.detail = "`/preferences/\(position)`: \(refusal.description); nothing was recorded"
+            } catch var refusal as Problem {
+                refusal.detail = "`/preferences/\(position)`: \(refusal.message); nothing was recorded"
                 throw refusal
             }
         }
@@ -51,7 +51,7 @@ extension StepContext {
         saidAt: Instant? = nil, at now: Instant
     ) throws -> Recorded {
         guard let edit = try beginEdit(of: user, at: now) else {
-            throw StepRefusal(.notFound, detail: "register the recipient first")
+            throw Problem(.notFound, detail: "register the recipient first")
         }
         let (person, source) = (edit.person, body.source)
         var choice = PreferenceRecord(
@@ -64,7 +64,7 @@ extension StepContext {
                 // A link lives on in an inbox after its address or device is gone. Which number or mailbox that was is
                 // not known any more, so the no holds for the whole channel.
                 if source == .unsubscribeLink, body.storedState.isOff { return nil }
-                throw StepRefusal(
+                throw Problem(
                     .notFound, detail: "the recipient has no such destination on \(channel.rawValue)")
             }
         }

@@ -37,7 +37,7 @@ extension StepContext {
     /// pseudonym that leads to nothing any more (GDPR Art. 17).
     package func erase(_ user: UserID, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let subject = try memory.subject(of: user), try memory.recipient(subject.id) != nil else {
-            throw StepRefusal(.notFound, detail: "nobody of this name is registered")
+            throw Problem(.notFound, detail: "nobody of this name is registered")
         }
         for row in try memory.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
         memory.eraseSubject(subject.id)
@@ -89,7 +89,7 @@ extension StepContext {
         let person = try person(user)
         let tag = person.subject.tag(.device, id.text)
         guard person.devices.contains(where: { $0.tag == tag }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         try withdrawWaiting(for: tag, of: person, at: now)
         return Recorded(try record(.deviceRemoved(tag), of: person.subject.id, by: caller, at: now))
@@ -102,12 +102,12 @@ extension StepContext {
         let person = try person(user)
         var address = given.record
         if let verifiedAt = address.verifiedAt, verifiedAt > now {
-            throw StepRefusal(.eventInFuture, detail: "`verified_at` is in the future")
+            throw Problem(.eventInFuture, detail: "`verified_at` is in the future")
         }
         let checked = try registered(address)
         let tag = person.subject.addressTag(checked.key)
         if let other = person.addresses.first(where: { $0.tag == tag && $0.id != id }) {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState, detail: "this address is registered as `\(other.id)`; remove that one first")
         }
         let earlier = person.addresses.first { $0.id == id }
@@ -145,7 +145,7 @@ extension StepContext {
     ) throws -> Recorded {
         let person = try person(user)
         guard let address = person.addresses.first(where: { $0.id == id }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no address of this name")
+            throw Problem(.notFound, detail: "the recipient has no address of this name")
         }
         try leave(address, of: person, at: now)
         return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
@@ -182,7 +182,7 @@ extension StepContext {
         let person = try person(user)
         let tag = person.subject.tag(.device, body.device.text)
         guard person.devices.contains(where: { $0.tag == tag }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no device of this name")
+            throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         // A no from a phone whose clock is ahead is a no all the same.
         let shownAt = body.answer == .denied ? min(body.shownAt ?? now, now) : body.shownAt ?? now
@@ -225,7 +225,7 @@ extension StepContext {
 
     package func person(_ user: UserID) throws -> RecipientSnapshot {
         guard let person = try RecipientSnapshot.load(user, from: memory) else {
-            throw StepRefusal(.notFound, detail: "register the recipient first")
+            throw Problem(.notFound, detail: "register the recipient first")
         }
         return person
     }
@@ -250,8 +250,7 @@ extension StepContext {
         do {
             return try RegisteredAddress(address.channel, address.value)
         } catch {
-            throw StepRefusal(
-                .invalid, violations: [Violation(.body(JSONPointer(["value"])), error.description)])
+            throw Problem(wrong: "value", error.description)
         }
     }
 }

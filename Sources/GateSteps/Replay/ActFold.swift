@@ -135,7 +135,7 @@ extension EvidenceFold {
         do {
             try ActRules(policy: policy, known: self, now: now).require(.importPerson, of: caller)
             return nil
-        } catch let refusal as StepRefusal {
+        } catch let refusal as Problem {
             return ActObjection(refusal)
         }
     }
@@ -154,7 +154,7 @@ extension EvidenceFold {
                 try requireBegun(entry)
             }
             return nil
-        } catch let refusal as StepRefusal {
+        } catch let refusal as Problem {
             return ActObjection(refusal)
         } catch let objection as ActObjection {
             return objection
@@ -168,7 +168,7 @@ extension EvidenceFold {
         else { return }
         let line = OwedEntries.Line(entry)
         guard try readings(of: entry).contains(where: { $0.first == line }) else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "\(line.text) is of an act, and the entry that the act begins with is not before it")
         }

@@ -12,9 +12,9 @@ package struct ActObjection: Error, Hashable, Sendable, CustomStringConvertible 
     package var hint: String
     package var description: String { "\(reason): \(detail)" }
 
-    init(_ refusal: StepRefusal) {
-        reason = refusal.kind.problem.rawValue
-        detail = refusal.description
+    init(_ refusal: Problem) {
+        reason = refusal.name.rawValue
+        detail = refusal.message
         hint =
             "the gate refuses such a request, so no gate that kept to its bundle wrote this entry; ask the operator where it comes from"
     }
@@ -28,7 +28,7 @@ package struct ActObjection: Error, Hashable, Sendable, CustomStringConvertible 
 
     /// Nothing grants anything before the first bundle is in force.
     static let noPolicy = ActObjection(
-        StepRefusal(
+        Problem(
             .grantMissing,
             detail:
                 "no `start` or `policy` entry before it puts a bundle in force, so nobody is granted anything"

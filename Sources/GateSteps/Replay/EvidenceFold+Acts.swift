@@ -33,7 +33,7 @@ extension EvidenceFold {
             let unreached: MandatoryUnreachedEntry = try entry.knownBody()
             guard sends.caller(of: unreached.send) != nil,
                 sends.sends[unreached.send].map({ $0.subject == unreached.subject.value }) ?? true
-            else { throw StepRefusal(.notFound, detail: "no send of this id went to this recipient") }
+            else { throw Problem(.notFound, detail: "no send of this id went to this recipient") }
         case .delivery:
             let ended: DeliveryEntry = try entry.knownBody()
             try requireWaiting(ended.message, of: ended.send)
@@ -81,7 +81,7 @@ extension EvidenceFold {
             try rules.require(.putAddress, of: caller)
             func isKnown(_ tag: Tag) -> Bool { person.addresses.contains { $0.tag == tag } }
             if let replaced, !isKnown(replaced) {
-                throw StepRefusal(.notFound, detail: "the recipient has no address that it replaces")
+                throw Problem(.notFound, detail: "the recipient has no address that it replaces")
             }
             try require(
                 (action == .updated) == (replaced != nil || isKnown(address.tag)), "registered")
@@ -109,7 +109,7 @@ extension EvidenceFold {
         case .preference(let choice): try judge(choice, of: person, rules)
         case .drift, .driftResolved:
             guard acts.driftCallers.contains(caller) else {
-                throw StepRefusal(
+                throw Problem(
                     .grantMissing, detail: "no bundle that was in force grants caller `\(caller)` `drift.run`"
                 )
             }
@@ -122,7 +122,7 @@ extension EvidenceFold {
     @discardableResult
     private func requireRegistered(_ subject: SubjectID) throws -> RecipientSnapshot {
         guard let person = snapshot(of: subject) else {
-            throw StepRefusal(.notFound, detail: "nobody of this pseudonym is registered")
+            throw Problem(.notFound, detail: "nobody of this pseudonym is registered")
         }
         return person
     }
@@ -130,21 +130,21 @@ extension EvidenceFold {
     @discardableResult
     private func requireDevice(_ tag: Tag, of person: RecipientSnapshot) throws -> DeviceRecord {
         guard let device = person.devices.first(where: { $0.tag == tag }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no such device")
+            throw Problem(.notFound, detail: "the recipient has no such device")
         }
         return device
     }
 
     private func requireAddress(_ tag: Tag, of person: RecipientSnapshot) throws {
         guard person.addresses.contains(where: { $0.tag == tag }) else {
-            throw StepRefusal(.notFound, detail: "the recipient has no such address")
+            throw Problem(.notFound, detail: "the recipient has no such address")
         }
     }
 
     /// - Parameter word: An `action` that is only that of the first such entry.
     private func require(_ isTrue: Bool, _ word: String) throws {
         guard isTrue else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "`\(word)` is of the first, and only of that: the entries before it say otherwise")
         }
@@ -161,7 +161,7 @@ extension EvidenceFold {
     /// A region is recorded as the bundle spells it.
     private func requireSpelled(_ code: RegionCode, _ rules: ActRules, at member: String) throws {
         guard try rules.registered(code, at: member) == code else {
-            throw StepRefusal(.invalid, detail: "the bundle has no rule of its own for `\(code)`")
+            throw Problem(.invalidRequest, detail: "the bundle has no rule of its own for `\(code)`")
         }
     }
 
@@ -176,11 +176,11 @@ extension EvidenceFold {
     private func judge(_ record: ConsentRecord, of person: RecipientSnapshot, _ rules: ActRules) throws {
         let ledger = ledgers[person.subject.id, default: []]
         guard record.previousHash == ledger.last.map(\.chainHash) ?? "" else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState, detail: "`previous` is not the digest of the consent record before it")
         }
         guard !ledger.contains(where: { $0.idTag == record.idTag }) else {
-            throw StepRefusal(.idConflict, detail: "this consent id was used for a record before")
+            throw Problem(.idConflict, detail: "this consent id was used for a record before")
         }
         switch record.state {
         case .given, .refused, .shown:
@@ -189,36 +189,36 @@ extension EvidenceFold {
             try rules.requireMethod(record.method, by: caller)
             if record.channel == .push {
                 guard record.address == nil else {
-                    throw StepRefusal(.invalid, detail: "a consent to push names no address")
+                    throw Problem(.invalidRequest, detail: "a consent to push names no address")
                 }
             } else {
                 guard let address = record.address,
                     person.addresses.contains(where: { $0.tag == address && $0.channel == record.channel })
                 else {
-                    throw StepRefusal(
+                    throw Problem(
                         .notFound, detail: "the recipient has no such \(record.channel.rawValue) address")
                 }
             }
             guard let jurisdiction = record.jurisdiction.flatMap({ RegionCode($0) }) else {
-                throw StepRefusal(.invalid, detail: "it names no jurisdiction")
+                throw Problem(.invalidRequest, detail: "it names no jurisdiction")
             }
             try requireSpelled(jurisdiction, rules, at: "jurisdiction")
             let end = try rules.end(
                 of: record.purpose, as: record.state, from: record.eventTime, asked: record.expiresAt)
             guard end == record.expiresAt else {
-                throw StepRefusal(
-                    .invalid,
+                throw Problem(
+                    .invalidRequest,
                     detail: "a consent to `\(record.purpose)` ends, and the record does not say when")
             }
             guard record.withdraws == nil else {
-                throw StepRefusal(.invalid, detail: "only a withdrawal names a record that it withdraws")
+                throw Problem(.invalidRequest, detail: "only a withdrawal names a record that it withdraws")
             }
             try rules.requireTrue(
                 record, of: RecipientWithLedger(person: person, consents: ledger))
         case .withdrawn:
             try judgeRefusal(by: record.source, rules)
             guard record.method != .sharedAddress || followsFromSharedNo(record) else {
-                throw StepRefusal(
+                throw Problem(
                     .wrongState, detail: "nobody else with the number or mailbox has said no before it")
             }
             guard let named = record.withdraws else { return }
@@ -227,7 +227,7 @@ extension EvidenceFold {
                     && $0.address == record.address
             }
             guard isThere else {
-                throw StepRefusal(.notFound, detail: "no consent that it withdraws is recorded")
+                throw Problem(.notFound, detail: "no consent that it withdraws is recorded")
             }
         case .undone:
             guard record.source == .gateway,
@@ -236,7 +236,7 @@ extension EvidenceFold {
                 !ledger.contains(where: { $0.state == .undone && $0.withdraws == record.withdraws }),
                 UnsubscribeLink.isUndoable(from: named.receivedAt, at: record.receivedAt)
             else {
-                throw StepRefusal(
+                throw Problem(
                     .wrongState,
                     detail:
                         "only a withdrawal by a link is taken back, by the gateway, within \(UnsubscribeLink.undoSeconds) s"
@@ -268,14 +268,14 @@ extension EvidenceFold {
 
     private func judge(_ choice: PreferenceRecord, of person: RecipientSnapshot, _ rules: ActRules) throws {
         if !choice.state.isOff, choice.at > rules.now {
-            throw StepRefusal(.eventInFuture, detail: "`event_time` is in the future")
+            throw Problem(.eventInFuture, detail: "`event_time` is in the future")
         }
         // An audit's suppression ends also at a device that is not registered any more.
         if choice.caller == .gateway { return try judgeOwn(choice, of: person, rules) }
         if !choice.state.isOff, let place = choice.destination,
             person.destination(tagged: place, on: choice.channel) == nil
         {
-            throw StepRefusal(
+            throw Problem(
                 .notFound, detail: "the recipient has no such destination on \(choice.channel.rawValue)")
         }
         if follows(choice, fromConsentAt: rules.now) || isCopy(choice, of: person) { return }
@@ -285,9 +285,9 @@ extension EvidenceFold {
             guard
                 (choice.state == .userOffStepUp) == (choice.state.isOff && choice.source == .inAppStepUp)
             else {
-                throw StepRefusal(.invalid, detail: "`user_off_step_up` is said behind a step-up only")
+                throw Problem(.invalidRequest, detail: "`user_off_step_up` is said behind a step-up only")
             }
-        } catch let refusal as StepRefusal {
+        } catch let refusal as Problem {
             // What somebody wrote from a number or mailbox is reported with a source that its caller need not be believed of. It
             // ends what anyone may switch off, and at that place.
             guard choice.state == .userOff, choice.source != .adminOverride, choice.level == .address,
@@ -340,7 +340,7 @@ extension EvidenceFold {
                 $0.device == choice.destination && $0.before == choice.state
             }
             guard choice.state.isOff && isFound || isEnding == true || endsResolved(choice, of: person) else {
-                throw StepRefusal(.wrongState, detail: "no finding of an audit asks for it")
+                throw Problem(.wrongState, detail: "no finding of an audit asks for it")
             }
             return
         }
@@ -383,7 +383,7 @@ extension EvidenceFold {
         let proof: PersonChange.Proof? = try entry.proof?.name()
         let cause: PersonChange.KeyTransition.Cause? = try entry.cause?.name()
         switch event {
-        case .add: throw StepRefusal(.idConflict, detail: "the key was registered before")
+        case .add: throw Problem(.idConflict, detail: "the key was registered before")
         case .proposeDestruction:
             try rules.require(.changeKey, of: entry.caller)
             _ = try rules.state(of: state, after: .destroy)
@@ -402,7 +402,7 @@ extension EvidenceFold {
                         $0.key != entry.key && KeyState(rawValue: $0.state) == .active
                     })
                 else {
-                    throw StepRefusal(.wrongState, detail: "another key of the device is `active`")
+                    throw Problem(.wrongState, detail: "another key of the device is `active`")
                 }
             }
             guard change == .destroy else { return }
@@ -419,19 +419,19 @@ extension EvidenceFold {
         }
     }
 
-    private static var noKey: StepRefusal {
-        StepRefusal(.notFound, detail: "the device has no key of this id")
+    private static var noKey: Problem {
+        Problem(.notFound, detail: "the device has no key of this id")
     }
 
     private func requireState(_ entry: DeviceKeyEntry, _ state: String) throws {
         guard entry.state == state else {
-            throw StepRefusal(.wrongState, detail: "the key is `\(state)` after it, not `\(entry.state)`")
+            throw Problem(.wrongState, detail: "the key is `\(state)` after it, not `\(entry.state)`")
         }
     }
 
     private func require(_ named: CallerName?, is first: CallerName?) throws {
         guard named == first else {
-            throw StepRefusal(.wrongState, detail: "`proposed_by` is not who proposed it")
+            throw Problem(.wrongState, detail: "`proposed_by` is not who proposed it")
         }
     }
 
@@ -444,7 +444,7 @@ extension EvidenceFold {
                 ? .handedOver : .refusedByHop
             guard entry.act == nil, try acts.answered() == .ended(entry.send, entry.destination, result)
             else {
-                throw StepRefusal(
+                throw Problem(
                     .wrongState,
                     detail: "the gateway tells what a provider answered where a message ends only")
             }
@@ -453,14 +453,14 @@ extension EvidenceFold {
         }
         guard let send = sends.sends[entry.send], send.destinations.contains(entry.destination),
             entry.subject == nil || entry.subject == send.subject
-        else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
+        else { throw Problem(.notFound, detail: "no send of this id went to this destination") }
         try rules.requireTime(entry.at, ofReceiptFor: send.receivedAt)
     }
 
     /// A message is promised once, and ends once.
     private func requireWaiting(_ message: MessageID, of send: SendID) throws {
         guard sends.waits(message, of: send) else {
-            throw StepRefusal(
+            throw Problem(
                 .notFound, detail: "no message of this id waits: it ended before, or was never promised")
         }
     }
@@ -468,7 +468,7 @@ extension EvidenceFold {
     private func judge(_ entry: CancelEntry, _ rules: ActRules) throws {
         try rules.require(.cancelSend, of: entry.caller)
         guard sends.caller(of: entry.send) == entry.caller else {
-            throw StepRefusal(.notFound, detail: "no send of this id is the caller's")
+            throw Problem(.notFound, detail: "no send of this id is the caller's")
         }
     }
 
@@ -494,8 +494,9 @@ extension EvidenceFold {
         }
         let next = try judge(entry.policy, isSigned: !entry.approvals.isEmpty, policies)
         guard entry.version == nil || entry.version == next.bundle.version else {
-            throw StepRefusal(
-                .invalid, detail: "the bundle is version \(next.bundle.version), and the entry says another")
+            throw Problem(
+                .invalidRequest,
+                detail: "the bundle is version \(next.bundle.version), and the entry says another")
         }
     }
 
@@ -513,13 +514,13 @@ extension EvidenceFold {
         {
             problems.insert(refusal, at: 0)
         }
-        if let first = problems.first { throw StepRefusal(.invalid, detail: first.description) }
+        if let first = problems.first { throw Problem(.invalidRequest, detail: first.description) }
         return next
     }
 
     private func judge(_ entry: GatewayKeyEntry, _ rules: ActRules) throws {
         guard let caller = entry.caller else {
-            throw StepRefusal(.grantMissing, detail: "it names no caller")
+            throw Problem(.grantMissing, detail: "it names no caller")
         }
         try rules.require(.changeKey, of: caller)
         let event: KeyTransition.Event = try entry.change.event.name()
@@ -534,10 +535,10 @@ extension EvidenceFold {
     private func judge(_ entry: KeysetEntry, _ rules: ActRules) throws {
         try rules.require(.putKeyset, of: entry.caller)
         guard rules.now < entry.expiresAt else {
-            throw StepRefusal(.wrongState, detail: "the keyset had expired")
+            throw Problem(.wrongState, detail: "the keyset had expired")
         }
         guard entry.version > acts.keysetVersion else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState, detail: "version \(acts.keysetVersion) was in force, and versions only rise")
         }
         guard entry.event.text != "propose" else { return }

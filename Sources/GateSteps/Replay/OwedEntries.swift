@@ -65,13 +65,13 @@ struct OwedEntries {
     func goOn(with entry: TrailEntry) -> Bool { readings.contains { $0.first == Line(entry) } }
 
     /// Why an entry cannot come next; `nil` where it can.
-    func objection(to entry: TrailEntry) -> StepRefusal? {
+    func objection(to entry: TrailEntry) -> Problem? {
         let line = Line(entry)
         guard let newest, entry.kind != .restore, !isWhole, !isBeside(line),
             !readings.contains(where: { $0.first == line }), !mayBeginAnother(line),
             let owed = readings.compactMap(\.first).map(\.text).min()
         else { return nil }
-        return StepRefusal(
+        return Problem(
             .wrongState,
             detail:
                 "the act of entry \(newest.index) goes on with \(owed), and this is \(line.text): an entry was taken out, doubled or moved"

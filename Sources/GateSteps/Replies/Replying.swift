@@ -21,7 +21,7 @@ extension StepContext {
     ///
     /// - Returns: `nil` where more people registered the number or mailbox than one step ends the consents of: the reply is
     ///   not answered then, and the same one goes on with the others.
-    /// - Throws: ``StepRefusal`` `idConflict` for an id that another reply had.
+    /// - Throws: ``Problem`` `idConflict` for an id that another reply had.
     package func takeReply(
         _ body: ReplyBody, by caller: CallerName, at now: Instant
     ) throws -> Citing<ReplyAnswer?> {
@@ -29,7 +29,7 @@ extension StepContext {
         let content = settings.index.contentMAC(CanonicalJSON.write(.object(body.content)))
         if let earlier = try memory.reply(key) {
             guard HMACKey.constantTimeEqual(earlier.contentMAC, content) else {
-                throw StepRefusal(
+                throw Problem(
                     .idConflict,
                     detail: "this id was used for a reply of other content; pass on the carrier's own id")
             }

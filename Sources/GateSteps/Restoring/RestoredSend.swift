@@ -9,7 +9,7 @@ extension StepContext {
     /// The send of this id that came back from the trail after a restore: its answer is given again, and nothing goes out
     /// twice. `nil` for a new one.
     ///
-    /// - Throws: ``StepRefusal`` `idConflict` where what its entry says of the content is not what is asked for now. Params
+    /// - Throws: ``Problem`` `idConflict` where what its entry says of the content is not what is asked for now. Params
     ///   are in no entry, so they are compared only where they mark an event.
     func restoredSend(
         _ request: SendRequest, as attested: AttestedRequest, inShadow isShadow: Bool
@@ -28,13 +28,13 @@ extension StepContext {
             entry.isSameContent(
                 as: request, of: attested, of: subject, person, named: earlier.destinationNames,
                 under: policy)
-        else { throw StepRefusal(idOf: earlier) }
+        else { throw Problem(idOf: earlier) }
         earlier.requestID = request.id.text
         return earlier
     }
 }
 
-extension StepRefusal {
+extension Problem {
     /// An id that means another send.
     init(idOf earlier: SendRecord) {
         self.init(.idConflict, detail: "send `\(earlier.id)` has this id and other content; use a new id")

@@ -12,7 +12,7 @@ extension StepContext {
     /// hop took it.
     package func cancel(_ id: SendID, by caller: CallerName, at now: Instant) throws -> Citing<CancelAnswer> {
         guard let send = try memory.send(id), send.caller == caller else {
-            throw StepRefusal(.notFound, detail: "no send of this id is yours")
+            throw Problem(.notFound, detail: "no send of this id is yours")
         }
         var withdrawn: [String] = []
         for row in try memory.outbox(of: id) {
@@ -41,13 +41,13 @@ extension StepContext {
     /// Receipts come late, twice and in any order, so each stands for itself; a repeated one is answered with the
     /// entry of the first.
     ///
-    /// - Throws: ``StepRefusal`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid`
+    /// - Throws: ``Problem`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid`
     ///   for a time before the send's, and `wrongState` where the message never left, or has ``receiptCountMax``
     ///   receipts and one of this event among them.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {
         guard let send = try memory.send(body.send),
             let tag = send.destinationNames.list.first(where: { $0.text == body.destination.text })?.tag
-        else { throw StepRefusal(.notFound, detail: "no send of this id went to this destination") }
+        else { throw Problem(.notFound, detail: "no send of this id went to this destination") }
         try rules(at: now).requireTime(body.at, ofReceiptFor: send.receivedAt)
         let word = body.event == .userObserved ? body.action : body.reason
         let known = try memory.events(of: send.id).filter { $0.destination == tag }
@@ -66,7 +66,7 @@ extension StepContext {
             isFirstOfKind
                 || receipts.count(where: { ($0.event == .userObserved) == isOfPerson }) < Self.receiptCountMax
         else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "this destination of the send has \(Self.receiptCountMax) receipts; report what changes, not every look"
@@ -100,7 +100,7 @@ extension StepContext {
     /// summary, or was recalled.
     private func refuseReceipt(of send: SendRecord, at tag: Tag, known: [EventRecord]) throws {
         if let end = known.first(where: { $0.event == .withdrawn || $0.event == .summarised }) {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: end.event == .withdrawn
                     ? "this message was taken back before it left, so nothing was observed of it; look for the `send_id` of another"
@@ -109,7 +109,7 @@ extension StepContext {
         }
         let row = try memory.outbox(of: send.id).first { $0.destination == tag }
         if let row, OutboxState(row).phase == .waiting {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "this message still waits here, so nothing was observed of it; look for the `send_id` of another"
@@ -117,7 +117,7 @@ extension StepContext {
         }
         // What became of a message that left is an event; a decision against it is none.
         if row == nil, known.isEmpty {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "this send was not let through to this destination, so nothing was observed of it; look for the `send_id` of another"

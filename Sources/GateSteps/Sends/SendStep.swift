@@ -104,14 +104,17 @@ package struct SendStep: Sendable {
             if mode != .enforced, let misshapen = try refusedForShape(in: step, inShadow: !isShadow) {
                 return .decidedBefore(misshapen, isIDTaken: true)
             }
-            throw StepRefusal(idOf: earlier)
+            throw Problem(idOf: earlier)
         }
         if let restored = try step.restoredSend(request, as: attested, inShadow: isShadow) {
             return .decidedBefore(restored)
         }
         if let earlier = try decidedBeforeTheChange(in: step) { return earlier }
         if !isShadow, request.sent == true {
-            throw StepRefusal(.invalid, violations: [.sentElsewhere])
+            throw Problem(
+                wrong: "sent",
+                "is for sends that a listener in shadow only records; this one is carried out here, so its own sender must not have sent it"
+            )
         }
         // Only of what would be refused for its shape again, so that no other send is looked up twice. A bundle that knows the
         // type by now decides the send.
@@ -139,14 +142,14 @@ package struct SendStep: Sendable {
         // A copy in shadow has its id to itself: other content under the id of a real send is another send.
         if let earlier {
             if isShadow { return nil }
-            throw StepRefusal(idOf: earlier)
+            throw Problem(idOf: earlier)
         }
         do {
             guard let restored = try step.restoredSend(request, as: attested, inShadow: !isShadow) else {
                 return nil
             }
             return .decidedBefore(restored)
-        } catch is StepRefusal where isShadow {
+        } catch is Problem where isShadow {
             return nil
         }
     }
@@ -369,13 +372,6 @@ extension SendAnswer {
             violations: entry.overall.reason == .invalidParams ? violations : [], hint: hint,
             owed: entry.owed, isShadow: entry.isShadow)
     }
-}
-
-extension Violation {
-    fileprivate static let sentElsewhere = Violation(
-        .body(JSONPointer(["sent"])),
-        "is for sends that a listener in shadow only records; this one is carried out here, so its own sender must not have sent it"
-    )
 }
 
 extension ParamsCheck {

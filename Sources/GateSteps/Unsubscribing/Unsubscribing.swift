@@ -2,6 +2,7 @@ import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 import GateRecords
+import WireProtocol
 
 /// What a link can do: switch its one category off at its one destination, and take that back once.
 extension StepContext {
@@ -12,12 +13,12 @@ extension StepContext {
     /// The others come first: the link stands as used once it counts for all.
     ///
     /// - Returns: `nil` where more people have the number or mailbox than one step switches off: the same mute goes on.
-    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
+    /// - Throws: ``Problem`` `notFound` for a link of an erased person.
     package func mute(_ id: Tag, at now: Instant) throws -> LinkStanding? {
         var target = try LinkTarget.load(try memory.unsubscribeLink(id), from: memory)
         // A category that only a step-up switches off has no links. Links from before it became such a one do not work.
         guard policy.category(target.link.category).switchOff == .anyone else {
-            throw StepRefusal(.notFound, detail: "the link does not work any more")
+            throw Problem(.notFound, detail: "the link does not work any more")
         }
         let shared = try shareNo(
             target.link.category, with: try memory.mailboxHolders(of: target.link, of: target.person.subject),
@@ -43,7 +44,7 @@ extension StepContext {
     ///
     /// - Returns: How it stands now, and whether something was taken back; `nil` where it is to be taken back of more people than
     ///   one step changes: the same undo goes on.
-    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
+    /// - Throws: ``Problem`` `notFound` for a link of an erased person.
     package func undoMute(_ id: Tag, at now: Instant) throws -> (standing: LinkStanding, isUndone: Bool)? {
         let target = try LinkTarget.load(try memory.unsubscribeLink(id), from: memory)
         let mutes = target.isFinal(at: now) ? [] : target.mutes
@@ -229,13 +230,13 @@ package struct LinkTarget {
     /// Of the link's mailbox; empty for a push.
     private let history: AddressHistory
 
-    /// - Throws: ``StepRefusal`` `notFound` for a link of an erased person.
+    /// - Throws: ``Problem`` `notFound` for a link of an erased person.
     package static func load(
         _ link: UnsubscribeLink?, from store: any HistoryReading
     ) throws -> LinkTarget {
         guard let link, let subject = try store.subject(link.subject),
             let person = try RecipientWithLedger.load(subject, from: store)
-        else { throw StepRefusal(.notFound, detail: "the link does not work any more") }
+        else { throw Problem(.notFound, detail: "the link does not work any more") }
         let destination = person.person.destination(tagged: link.destination, on: link.channel)
         // A device without a token receives nothing: it is as good as gone, and its phone may have another id by now.
         let place = destination?.device?.isActive == false ? nil : destination?.tag
@@ -345,7 +346,7 @@ extension ActRules {
         guard let mute = history.last(where: { $0.isAbout(choice) }), mute.isMute,
             UnsubscribeLink.isUndoable(from: mute.at, at: now)
         else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail:
                     "the gateway itself records a choice only to take back what a link switched off within \(UnsubscribeLink.undoSeconds) s before"
@@ -353,7 +354,7 @@ extension ActRules {
         }
         let before = mute.before(in: history, of: state, at: now)
         guard (before.state, before.source, before.at) == (choice.state, choice.source, choice.at) else {
-            throw StepRefusal(
+            throw Problem(
                 .wrongState,
                 detail: "taking back what a link switched off gives back `\(before.state.rawValue)`")
         }

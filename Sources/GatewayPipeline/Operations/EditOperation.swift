@@ -13,7 +13,7 @@ struct EditOperation: EngineOperation {
     let lane: EngineLane
     let order: CallerOrder
     var changesPolicy = false
-    /// Throws a ``StepRefusal`` to write nothing.
+    /// Throws a ``Problem`` to write nothing.
     let edit: @Sendable (_ step: StepContext, _ now: Instant) throws -> Citing<Answer>
     let reply: @Sendable (Answer) -> Void
 
@@ -27,8 +27,8 @@ struct EditOperation: EngineOperation {
         let answer: Citing<Answer>
         do {
             answer = try batch.step { try edit($0, $0.now()) }
-        } catch let refusal as StepRefusal {
-            answer = { _ in Problem(refusal).answer }
+        } catch let refusal as Problem {
+            answer = { _ in refusal.answer }
         }
         return { [answer, reply] in reply(answer($0)) }
     }
@@ -37,13 +37,6 @@ struct EditOperation: EngineOperation {
 }
 
 extension Problem {
-    /// The answer to a caller whose step was refused.
-    package init(_ refusal: StepRefusal) {
-        self.init(
-            refusal.kind.problem, detail: refusal.detail, violations: refusal.violations,
-            retryAfterSeconds: refusal.retryAfterSeconds)
-    }
-
     /// The answer when nothing was committed: 429 or 503, never a decision.
     package init(_ failure: EngineFailure) {
         let name: ProblemName =

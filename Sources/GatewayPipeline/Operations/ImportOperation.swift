@@ -47,8 +47,8 @@ struct ImportOperation: EngineOperation {
             } catch is LostNo {
                 person = try attempt(isLosingNo: true)
             }
-        } catch let refusal as StepRefusal {
-            return { [reply] _ in reply(Problem(refusal).answer) }
+        } catch let refusal as Problem {
+            return { [reply] _ in reply(refusal.answer) }
         } catch var tried as Tried {
             tried.person.forgetEntry()
             return { [reply, tried] in reply(Answer(tried.person.answer($0))) }

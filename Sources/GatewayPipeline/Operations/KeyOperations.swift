@@ -151,7 +151,7 @@ extension Gateway {
 
 extension PrivateKeys {
     /// ``requireReady(for:of:)`` with the refusal that the caller is told.
-    fileprivate func demandReady(for event: KeyEvent, of key: GatewayKey) throws(StepRefusal) {
+    fileprivate func demandReady(for event: KeyEvent, of key: GatewayKey) throws(Problem) {
         do {
             try requireReady(for: event, of: key)
         } catch {
@@ -159,7 +159,7 @@ extension PrivateKeys {
                 key.isFollowedByWriting(event)
                 ? "make the key directory writable for the gateway (it exists, is the gateway's, on a file system that is mounted for writing and not full)"
                 : "mend it"
-            throw StepRefusal(
+            throw Problem(
                 .unavailable, detail: "\(error); nothing was recorded; \(way), and ask again")
         }
     }
@@ -177,18 +177,14 @@ extension GatewayReading {
         } catch {
             throw Problem(.wrongState, detail: error.message)
         }
-        do {
-            if event == .resume, let refusal = try store.refusal(toResume: record) { throw refusal }
-            let isFirst =
-                try event == .destroy && store.destructionCaller(of: record, besides: caller, at: now) == nil
-            return Answer(
-                KeyChangedAnswer(
-                    wouldBe: isFirst ? state : next, of: key.hexadecimal,
-                    secondCallerBy: isFirst
-                        ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil))
-        } catch let refusal as StepRefusal {
-            throw Problem(refusal)
-        }
+        if event == .resume, let refusal = try store.refusal(toResume: record) { throw refusal }
+        let isFirst =
+            try event == .destroy && store.destructionCaller(of: record, besides: caller, at: now) == nil
+        return Answer(
+            KeyChangedAnswer(
+                wouldBe: isFirst ? state : next, of: key.hexadecimal,
+                secondCallerBy: isFirst
+                    ? GatewayKey.Proposal(caller: caller, at: now).expiresAt : nil))
     }
 
     /// - Parameter found: With the keys that the next start of a stopped gateway takes in.
@@ -215,8 +211,6 @@ extension GatewayReading {
         } catch let error as KeyringRefusal {
             if case .unknownKey = error { throw Problem(.notFound, detail: error.message) }
             throw Problem(.wrongState, detail: error.message)
-        } catch let refusal as StepRefusal {
-            throw Problem(refusal)
         }
     }
 

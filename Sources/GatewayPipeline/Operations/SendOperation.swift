@@ -44,8 +44,8 @@ final class SendOperation: EngineOperation {
             case .decidedBefore(let earlier, let isIDTaken):
                 return answerAgain(earlier, isIDTaken: isIDTaken, under: batch.policy)
             }
-        } catch let refusal as StepRefusal {
-            return { [reply] _ in reply(Problem(refusal).answer) }
+        } catch let refusal as Problem {
+            return { [reply] _ in reply(refusal.answer) }
         }
     }
 

@@ -4,6 +4,7 @@ import GateSteps
 package import GateVocabulary
 import GateRecords
 import Synchronization
+import WireProtocol
 
 /// Looks links up on the readers' threads and has the engine carry out their changes, with a bound on both.
 ///
@@ -75,7 +76,7 @@ package final class LinkHandler: UnsubscribeHandler {
                         try LinkTarget.load(try store.unsubscribeLink(id), from: store)
                             .standing(at: now, under: gateway.policy.current))
                 }
-            } catch is StepRefusal {
+            } catch is Problem {
                 answer = .unknown
             } catch {
                 answer = .busy
@@ -119,7 +120,7 @@ private struct LinkOperation: EngineOperation {
         let answer: LinkAnswer?
         do {
             answer = try batch.step { try change($0, id, $0.now()) }
-        } catch is StepRefusal {
+        } catch is Problem {
             answer = .unknown
         }
         return { [answer, self] _ in

@@ -146,7 +146,7 @@ extension Route {
                     key, request.body, of: device, user: user, by: request.caller, at: now)
                 {
                 case .right(let answer): { Answer(answer($0)) }
-                case .wrong(let refusal): { _ in Problem(refusal).answer }
+                case .wrong(let refusal): { _ in refusal.answer }
                 }
             }
         },
