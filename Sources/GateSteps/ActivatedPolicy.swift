@@ -36,14 +36,14 @@ package struct ActivatedPolicy: Hashable, Sendable {
 extension RecordReading {
     /// - Returns: `nil` before the first start.
     package func activatedPolicy() throws -> ActivatedPolicy? {
-        guard let text = try setting(ActivatedPolicy.settingName) else { return nil }
-        let words = text.split(separator: " ")
-        guard words.count == 2, let version = Int(words[0]) else {
-            throw StoreError.damaged(
-                table: "setting", row: ActivatedPolicy.settingName,
-                "it holds no version and digest of the bundle that was last in force")
+        try setting(
+            ActivatedPolicy.settingName,
+            orDamaged: "it holds no version and digest of the bundle that was last in force"
+        ) { text in
+            let words = text.split(separator: " ")
+            guard words.count == 2, let version = Int(words[0]) else { return nil }
+            return ActivatedPolicy(version: version, digest: PolicyDigest(String(words[1])))
         }
-        return ActivatedPolicy(version: version, digest: PolicyDigest(String(words[1])))
     }
 }
 

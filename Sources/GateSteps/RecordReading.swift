@@ -30,6 +30,19 @@ package protocol HistoryReading: RecordReading {
 }
 
 extension RecordReading {
+    /// What the text of a setting says; `nil` where there is none.
+    ///
+    /// - Parameter damage: What is wrong with a text that `read` gives `nil` of.
+    func setting<Value>(
+        _ name: String, orDamaged damage: String, _ read: (String) -> Value?
+    ) throws -> Value? {
+        guard let text = try setting(name) else { return nil }
+        guard let value = read(text) else {
+            throw StoreError.damaged(table: "setting", row: name, damage)
+        }
+        return value
+    }
+
     /// The newest forwards of real sends, or of those in shadow: neither takes the place of the other's.
     package func forwards(
         of subject: SubjectID, inShadow isShadow: Bool = false, since: Instant, limit: Int

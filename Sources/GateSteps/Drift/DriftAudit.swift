@@ -37,12 +37,14 @@ extension StepContext {
             return run
         }
         let run = DriftRun(startedAt: now, startedBy: caller, isDryRun: isDryRun, after: newest)
-        memory.setSetting(DriftRun.settingName, to: run.text)
+        memory.setSetting(DriftRun.settingName, to: run.json.description)
         return run
     }
 
     /// Remembers how far a run has come.
-    package func keep(_ run: DriftRun) throws { memory.setSetting(DriftRun.settingName, to: run.text) }
+    package func keep(_ run: DriftRun) throws {
+        memory.setSetting(DriftRun.settingName, to: run.json.description)
+    }
 
     // MARK: One person
 

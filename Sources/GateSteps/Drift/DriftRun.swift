@@ -1,3 +1,4 @@
+import BundleModel
 import CanonicalJSON
 package import GateVocabulary
 import GateRecords
@@ -26,14 +27,9 @@ package struct DriftRun: Hashable, Sendable {
     package var resolvedCount: Int64 = 0
     /// `nil` while it is under way.
     package var finishedAt: Instant?
-    /// The newest finished run before it that recorded what it found; `nil` before the first.
-    private var auditBefore: Audit?
-
-    /// When a run that records what it finds began and finished.
-    private struct Audit: Hashable, Sendable {
-        var startedAt: Instant
-        var finishedAt: Instant
-    }
+    /// Of the newest finished run before it that recorded what it found; `nil` before the first.
+    private var earlierStartedAt: Instant?
+    private var earlierFinishedAt: Instant?
 
     /// - Parameter earlier: The finished run that it takes the place of.
     package init(startedAt: Instant, startedBy: CallerName, isDryRun: Bool, after earlier: DriftRun? = nil) {
@@ -41,16 +37,13 @@ package struct DriftRun: Hashable, Sendable {
         self.startedBy = startedBy
         self.isDryRun = isDryRun
         guard let earlier else { return }
-        auditBefore = earlier.auditBefore
-        if !earlier.isDryRun, let finishedAt = earlier.finishedAt {
-            auditBefore = Audit(startedAt: earlier.startedAt, finishedAt: finishedAt)
-        }
+        (earlierStartedAt, earlierFinishedAt) = (earlier.auditStartedAt, earlier.auditFinishedAt)
     }
 
     /// When the newest run began that records what it finds. A run that only counts puts off no audit.
-    package var auditStartedAt: Instant? { isDryRun ? auditBefore?.startedAt : startedAt }
+    package var auditStartedAt: Instant? { isDryRun ? earlierStartedAt : startedAt }
     /// When the newest finished run did that recorded what it found, also while the next one is under way.
-    package var auditFinishedAt: Instant? { (isDryRun ? nil : finishedAt) ?? auditBefore?.finishedAt }
+    package var auditFinishedAt: Instant? { (isDryRun ? nil : finishedAt) ?? earlierFinishedAt }
 
     package var isUnderWay: Bool { finishedAt == nil }
     package var foundCount: Int64 { found.values.flatMap(\.values).reduce(0, +) }
@@ -65,68 +58,33 @@ package struct DriftRun: Hashable, Sendable {
 
 // MARK: In the store
 
-extension DriftRun {
-    var text: String {
-        let kinds = found.map { kind, actions -> (String, JSONValue) in
-            (kind.rawValue, .object(JSONObject(actions.map { ($0.key.rawValue, .integer($0.value)) })))
-        }
-        var object: JSONObject = [
-            "started": .integer(startedAt.milliseconds), "by": .string(startedBy.text),
-            "dry_run": .boolean(isDryRun), "examined": .integer(examinedCount),
-            "unreadable": .integer(unreadableCount), "recorded": .integer(recordedCount),
-            "resolved": .integer(resolvedCount),
-        ]
-        object["found"] = .object(JSONObject(kinds))
-        object["newest"] = newest.map { .string($0.hexadecimal) }
-        object["finished"] = finishedAt.map { .integer($0.milliseconds) }
-        object["audit_started"] = auditBefore.map { .integer($0.startedAt.milliseconds) }
-        object["audit_finished"] = auditBefore.map { .integer($0.finishedAt.milliseconds) }
-        return String(decoding: CanonicalJSON.write(object), as: UTF8.self)
-    }
+extension DriftRun: FieldObject {
+    package static let means = "A pass of the drift audit."
+    package static var blank: DriftRun { DriftRun(startedAt: .longAgo, startedBy: .gateway, isDryRun: false) }
 
-    /// - Returns: `nil` of a text that ``text`` does not write.
-    init?(text: String) {
-        guard let object = try? CanonicalJSON.read(Array(text.utf8)).objectValue,
-            let started = object["started"]?.integerValue, let by = object["by"]?.stringValue,
-            let isDryRun = object["dry_run"]?.booleanValue, let examined = object["examined"]?.integerValue,
-            let unreadable = object["unreadable"]?.integerValue,
-            let recorded = object["recorded"]?.integerValue,
-            let resolved = object["resolved"]?.integerValue, let kinds = object["found"]?.objectValue
-        else { return nil }
-        self.init(
-            startedAt: Instant(milliseconds: started), startedBy: CallerName(by), isDryRun: isDryRun)
-        if let newest = object["newest"]?.stringValue {
-            guard let subject = SubjectID(hexadecimal: newest) else { return nil }
-            self.newest = subject
-        }
-        for (name, actions) in kinds {
-            guard let kind = DriftKind(rawValue: name), let actions = actions.objectValue else { return nil }
-            for (name, count) in actions {
-                guard let action = DriftAction(rawValue: name), let count = count.integerValue else {
-                    return nil
-                }
-                found[kind, default: [:]][action] = count
-            }
-        }
-        (examinedCount, unreadableCount) = (examined, unreadable)
-        (recordedCount, resolvedCount) = (recorded, resolved)
-        finishedAt = object["finished"]?.integerValue.map { Instant(milliseconds: $0) }
-        if let started = object["audit_started"]?.integerValue,
-            let finished = object["audit_finished"]?.integerValue
-        {
-            auditBefore = Audit(
-                startedAt: Instant(milliseconds: started), finishedAt: Instant(milliseconds: finished))
-        }
+    package static func show<Visitor: FieldVisitor & ~Copyable>(
+        to fields: inout Visitor
+    ) throws(Visitor.Failure) where Visitor.Object == DriftRun {
+        try fields.optional("audit_finished", \.earlierFinishedAt)
+        try fields.optional("audit_started", \.earlierStartedAt)
+        try fields.required("by", \.startedBy)
+        try fields.required("dry_run", \.isDryRun)
+        try fields.required("examined", \.examinedCount)
+        try fields.optional("finished", \.finishedAt)
+        try fields.required("found", \.found)
+        try fields.optional("newest", \.newest)
+        try fields.required("recorded", \.recordedCount)
+        try fields.required("resolved", \.resolvedCount)
+        try fields.required("started", \.startedAt)
+        try fields.required("unreadable", \.unreadableCount)
     }
 }
 
 extension RecordReading {
     /// The newest pass; `nil` before the first.
     package func driftRun() throws -> DriftRun? {
-        guard let text = try setting(DriftRun.settingName) else { return nil }
-        guard let run = DriftRun(text: text) else {
-            throw StoreError.damaged(table: "setting", row: DriftRun.settingName, "it holds no drift run")
+        try setting(DriftRun.settingName, orDamaged: "it holds no drift run") {
+            try? DriftRun.read(knownIn: CanonicalJSON.read(Array($0.utf8)).objectValue ?? [:])
         }
-        return run
     }
 }

@@ -113,11 +113,7 @@ extension RecordedKeyChange {
 extension RecordReading {
     /// - Returns: `nil` before the first start.
     package func keyring() throws -> Keyring? {
-        guard let text = try setting(KeySettings.keyring) else { return nil }
-        guard let keyring = Keyring(text: text) else {
-            throw StoreError.damaged(table: "setting", row: KeySettings.keyring, "it holds no list of keys")
-        }
-        return keyring
+        try setting(KeySettings.keyring, orDamaged: "it holds no list of keys", Keyring.init(text:))
     }
 
     /// The data key that every stored row is known to be sealed under; `nil` when that is not known of any.

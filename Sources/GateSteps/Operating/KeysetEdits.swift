@@ -60,7 +60,7 @@ extension StepContext {
         if try memory.keysetNote() == note { return KeysetChange(keyset: keyset) }
         let digest = Self.digest(of: note)
         let proposal = try memory.keysetProposal()
-        let first = proposal.flatMap { $0.digest == digest && $0.by.isOpen(at: now) ? $0.by : nil }
+        let first = proposal.flatMap { $0.content == digest && $0.by.isOpen(at: now) ? $0.by : nil }
         if let first, first.caller == caller {
             throw Problem(
                 .wrongState,
@@ -72,8 +72,8 @@ extension StepContext {
             memory.setSetting(KeysetSettings.note, to: note)
             memory.setSetting(KeysetSettings.proposal, to: nil)
         } else {
-            let next = KeysetProposal(digest: digest, by: .init(caller: caller, at: now))
-            memory.setSetting(KeysetSettings.proposal, to: next.text)
+            let next = StoredProposal(content: digest, by: .init(caller: caller, at: now))
+            memory.setSetting(KeysetSettings.proposal, to: next.text(of: KeysetSettings.digest))
         }
         let trail = try record(
             KeysetEntry(
@@ -118,38 +118,11 @@ extension StepContext {
     }
 }
 
-/// A keyset that waits for its second caller.
-private struct KeysetProposal {
-    /// SHA-256 of the signed note, hexadecimal.
-    var digest: String
-    var by: GatewayKey.Proposal
-
-    init(digest: String, by proposal: GatewayKey.Proposal) {
-        self.digest = digest
-        by = proposal
-    }
-
-    var text: String {
-        String(
-            decoding: CanonicalJSON.write(
-                JSONValue.object([
-                    "at": .integer(by.at.milliseconds), "caller": .string(by.caller.text),
-                    "digest": .string(digest),
-                ])), as: UTF8.self)
-    }
-
-    init?(text: String) {
-        guard let value = try? CanonicalJSON.read(Array(text.utf8)),
-            let digest = value["digest"]?.stringValue, let caller = value["caller"]?.stringValue,
-            let at = value["at"]?.integerValue
-        else { return nil }
-        self.init(digest: digest, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
-    }
-}
-
 private enum KeysetSettings {
     static let note = "keyset"
     static let proposal = "keyset_proposal"
+    /// What is kept of a keyset that waits for its second caller: the SHA-256 of the signed note, hexadecimal.
+    static let digest = "digest"
 }
 
 extension GateMemory {
@@ -163,11 +136,8 @@ extension RecordReading {
 
     /// The keyset in force. Its signature was verified when it was taken.
     package func keyset() throws -> Keyset? {
-        guard let note = try keysetNote() else { return nil }
-        do {
-            return try Keyset(parsing: SignedNote(parsing: Array(note.utf8)).text)
-        } catch {
-            throw StoreError.damaged(table: "setting", row: KeysetSettings.note, "it holds no keyset")
+        try setting(KeysetSettings.note, orDamaged: "it holds no keyset") {
+            try? Keyset(parsing: SignedNote(parsing: Array($0.utf8)).text)
         }
     }
 
@@ -181,12 +151,9 @@ extension RecordReading {
         )
     }
 
-    fileprivate func keysetProposal() throws -> KeysetProposal? {
-        guard let text = try setting(KeysetSettings.proposal) else { return nil }
-        guard let proposal = KeysetProposal(text: text) else {
-            throw StoreError.damaged(
-                table: "setting", row: KeysetSettings.proposal, "it holds no proposal")
+    fileprivate func keysetProposal() throws -> StoredProposal? {
+        try setting(KeysetSettings.proposal, orDamaged: "it holds no proposal") {
+            StoredProposal(text: $0, of: KeysetSettings.digest)
         }
-        return proposal
     }
 }

@@ -25,8 +25,7 @@ package struct PinnedKey: Hashable, Sendable {
 
     /// The pinned keys of a start, as they are stored.
     fileprivate static func text(of pins: [PinnedKey]) -> String {
-        String(
-            decoding: CanonicalJSON.write(JSONValue.array(pins.map { .object($0.members) })), as: UTF8.self)
+        JSONValue.array(pins.map { .object($0.members) }).description
     }
 
     fileprivate static func read(_ text: String) -> [PinnedKey]? {
@@ -52,11 +51,9 @@ extension StepContext {
     /// - Returns: The keys that came and went since the start before, as the entry of the start has them; `nil` when
     ///   none did.
     package func adoptPins(_ pins: [PinnedKey]) throws -> [ChangedPin]? {
-        let stored = try memory.setting(Self.pinsSetting)
-        guard let known = stored.map(PinnedKey.read) ?? [] else {
-            throw StoreError.damaged(
-                table: "setting", row: Self.pinsSetting, "it holds no list of pinned keys")
-        }
+        let known =
+            try memory.setting(
+                Self.pinsSetting, orDamaged: "it holds no list of pinned keys", PinnedKey.read) ?? []
         let changes =
             known.filter { !pins.contains($0) }.map { $0.transition("unpin") }
             + pins.filter { !known.contains($0) }.map { $0.transition("pin") }

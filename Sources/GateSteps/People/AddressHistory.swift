@@ -132,11 +132,9 @@ extension AddressHistory {
 extension RecordReading {
     /// - Parameter hash: See ``IndexKey/addressHash(_:)``.
     func history(ofAddress hash: [UInt8]) throws -> AddressHistory {
-        let name = AddressHistory.setting(of: hash)
-        guard let history = AddressHistory(text: try setting(name) ?? "") else {
-            throw StoreError.damaged(table: "setting", row: name, "it holds nothing of an address")
-        }
-        return history
+        try setting(
+            AddressHistory.setting(of: hash), orDamaged: "it holds nothing of an address",
+            AddressHistory.init(text:)) ?? AddressHistory()
     }
 }
 

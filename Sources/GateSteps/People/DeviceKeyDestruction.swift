@@ -6,36 +6,37 @@ import WireProtocol
 
 /// The proposal of one caller to destroy a device key, which another has to follow.
 ///
-/// A setting beside the person, because it is no part of what is known of them. It is of the key as it was: with any change
-/// of the key it is over.
-struct DestructionProposal {
-    /// The key's.
-    var state: String
-    var by: GatewayKey.Proposal
-
-    fileprivate var text: String {
-        String(
-            decoding: CanonicalJSON.write(
-                JSONValue.object([
-                    "at": .integer(by.at.milliseconds), "caller": .string(by.caller.text),
-                    "state": .string(state),
-                ])), as: UTF8.self)
-    }
-
-    fileprivate init?(text: String) {
-        guard let value = try? CanonicalJSON.read(Array(text.utf8)), let state = value["state"]?.stringValue,
-            let caller = value["caller"]?.stringValue, let at = value["at"]?.integerValue
-        else { return nil }
-        self.init(state: state, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
-    }
-
-    init(state: String, by proposal: GatewayKey.Proposal) {
-        self.state = state
-        by = proposal
-    }
-
-    fileprivate static func setting(_ key: KeyID) -> String { "\(settingNames.lowerBound)\(key.hexadecimal)" }
+/// A setting beside the person, because it is no part of what is known of them. It is of the key in the state that it was in: with
+/// any change of the key it is over.
+private enum DestructionProposal {
+    static func setting(_ key: KeyID) -> String { "\(settingNames.lowerBound)\(key.hexadecimal)" }
     static let settingNames = "destruction "..<"destruction!"
+    static let content = "state"
+}
+
+/// What one caller proposed, and another has to bring as well. Kept as a setting.
+struct StoredProposal {
+    /// What must be the same when the other brings it.
+    var content: String
+    var by: GatewayKey.Proposal
+}
+
+extension StoredProposal {
+    /// - Parameter member: What the content is called in the text.
+    func text(of member: String) -> String {
+        JSONValue.object([
+            "at": .integer(by.at.milliseconds), "caller": .string(by.caller.text),
+            member: .string(content),
+        ]).description
+    }
+
+    init?(text: String, of member: String) {
+        guard let value = try? CanonicalJSON.read(Array(text.utf8)),
+            let content = value[member]?.stringValue, let caller = value["caller"]?.stringValue,
+            let at = value["at"]?.integerValue
+        else { return nil }
+        self.init(content: content, by: .init(caller: CallerName(caller), at: Instant(milliseconds: at)))
+    }
 }
 
 extension StepContext {
@@ -46,7 +47,8 @@ extension StepContext {
     ///
     /// - Parameter name: The setting's.
     package func dropDestructionProposal(_ name: String, at now: Instant) throws {
-        guard let text = try memory.setting(name), let proposal = DestructionProposal(text: text),
+        guard let text = try memory.setting(name),
+            let proposal = StoredProposal(text: text, of: DestructionProposal.content),
             proposal.by.expiresAt < now
         else { return }
         memory.setSetting(name, to: nil)
@@ -54,8 +56,9 @@ extension StepContext {
 }
 
 extension GateMemory {
-    func setDestructionProposal(_ proposal: DestructionProposal?, of key: KeyID) throws {
-        setSetting(DestructionProposal.setting(key), to: proposal?.text)
+    /// - Parameter proposal: Its content is the state of the key.
+    func setDestructionProposal(_ proposal: StoredProposal?, of key: KeyID) {
+        setSetting(DestructionProposal.setting(key), to: proposal?.text(of: DestructionProposal.content))
     }
 }
 
@@ -67,13 +70,12 @@ extension RecordReading {
     package func destructionCaller(
         of key: DeviceKeyRecord, besides caller: CallerName, at now: Instant
     ) throws -> CallerName? {
-        let name = DestructionProposal.setting(key.key)
-        guard let text = try setting(name) else { return nil }
-        guard let proposal = DestructionProposal(text: text) else {
-            throw StoreError.damaged(table: "setting", row: name, "it holds no proposal")
+        let proposal = try setting(DestructionProposal.setting(key.key), orDamaged: "it holds no proposal") {
+            StoredProposal(text: $0, of: DestructionProposal.content)
         }
+        guard let proposal else { return nil }
         let first = proposal.by
-        let isOfThisState = proposal.state == key.state && first.at == key.changedAt
+        let isOfThisState = proposal.content == key.state && first.at == key.changedAt
         guard isOfThisState, first.isOpen(at: now) else { return nil }
         guard first.caller != caller else {
             throw Problem(

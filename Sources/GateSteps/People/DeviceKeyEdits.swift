@@ -153,7 +153,7 @@ extension StepContext {
                 return try proposeDestruction(of: record, by: caller, at: now)
             }
             transition.proposedBy = first
-            try memory.setDestructionProposal(nil, of: key)
+            memory.setDestructionProposal(nil, of: key)
         }
         if next == .compromised, !record.publicKey.isEmpty {
             let mark = settings.index.fingerprint(ofKey: record.publicKey, try record.sealingSuite)
@@ -179,7 +179,7 @@ extension StepContext {
         var key = key
         key.changedAt = now
         let proposal = GatewayKey.Proposal(caller: caller, at: now)
-        try memory.setDestructionProposal(.init(state: key.state, by: proposal), of: key.key)
+        memory.setDestructionProposal(StoredProposal(content: key.state, by: proposal), of: key.key)
         let trail = try record(
             .deviceKey(key, proof: nil, by: .init(event: .proposeDestruction)), of: key.subject, by: caller,
             at: now)

@@ -109,7 +109,7 @@ extension DisableDays {
                 if !counts.people.isEmpty { members["people"] = .array(counts.people.map { .string($0) }) }
                 return (category.rawValue, JSONValue.object(members))
             })
-        return String(decoding: CanonicalJSON.write(object), as: UTF8.self)
+        return object.description
     }
 
     /// - Returns: `nil` of a text that ``text`` does not write.
@@ -132,12 +132,9 @@ extension DisableDays {
 
 extension RecordReading {
     package func disableDays() throws -> DisableDays {
-        guard let text = try setting(DisableDays.settingName) else { return DisableDays() }
-        guard let days = DisableDays(text: text) else {
-            throw StoreError.damaged(
-                table: "setting", row: DisableDays.settingName, "it holds no counts of days")
-        }
-        return days
+        try setting(
+            DisableDays.settingName, orDamaged: "it holds no counts of days", DisableDays.init(text:))
+            ?? DisableDays()
     }
 }
 

@@ -46,13 +46,9 @@ extension RecordReading {
     /// Notices of a bundle that have other words than were in force here under their id, version and language.
     package func editedNotices(of bundle: PolicyBundle) throws -> [PolicyDiagnostic] {
         try bundle.editedNotices { notice in
-            let name = wordsSetting(notice)
-            guard let sha256 = try setting(name) else { return nil }
-            guard sha256.utf8.count == 64, Hexadecimal.decode(sha256) != nil else {
-                throw StoreError.damaged(
-                    table: "setting", row: name, "it holds no digest of a notice's words")
+            try setting(wordsSetting(notice), orDamaged: "it holds no digest of a notice's words") {
+                $0.utf8.count == 64 && Hexadecimal.decode($0) != nil ? $0 : nil
             }
-            return sha256
         }
     }
 }

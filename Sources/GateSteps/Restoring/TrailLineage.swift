@@ -12,39 +12,26 @@ package struct TrailLineage: Hashable, Sendable {
     package var previous: String
     /// When it was restored.
     package var restoredAt: Instant
-
-    package init(origin: String, previous: String, restoredAt: Instant) {
-        self.origin = origin
-        self.previous = previous
-        self.restoredAt = restoredAt
-    }
 }
 
 extension RecordReading {
     /// - Returns: `nil` for a trail that was never restored.
     package func trailLineage() throws -> TrailLineage? {
-        guard let text = try setting(RestoreSettings.lineage) else { return nil }
-        guard let object = (try? CanonicalJSON.read(Array(text.utf8)))?.objectValue,
-            let origin = object["origin"]?.stringValue, let previous = object["previous"]?.stringValue,
-            let time = object["restored_at"]?.integerValue
-        else {
-            throw StoreError.damaged(
-                table: "setting", row: RestoreSettings.lineage, "it holds no names of a trail")
+        try setting(RestoreSettings.lineage, orDamaged: "it holds no names of a trail") { text in
+            guard let object = try? CanonicalJSON.read(Array(text.utf8)),
+                let origin = object["origin"]?.stringValue, let previous = object["previous"]?.stringValue,
+                let time = object["restored_at"]?.integerValue
+            else { return nil }
+            return TrailLineage(
+                origin: origin, previous: previous, restoredAt: Instant(milliseconds: time))
         }
-        return TrailLineage(
-            origin: origin, previous: previous, restoredAt: Instant(milliseconds: time))
     }
 
     /// The restore that was begun and has not ended; its counts are those so far.
     package func restoreUnderWay() throws -> RestoreUnderWay? {
-        guard let text = try setting(RestoreUnderWay.settingName) else { return nil }
-        guard let object = (try? CanonicalJSON.read(Array(text.utf8)))?.objectValue,
-            let progress = RestoreUnderWay(object)
-        else {
-            throw StoreError.damaged(
-                table: "setting", row: RestoreUnderWay.settingName, "it holds no state of a restore")
+        try setting(RestoreUnderWay.settingName, orDamaged: "it holds no state of a restore") { text in
+            (try? CanonicalJSON.read(Array(text.utf8)))?.objectValue.flatMap(RestoreUnderWay.init)
         }
-        return progress
     }
 }
 
@@ -54,17 +41,13 @@ extension GateMemory {
             "origin": .string(lineage.origin), "previous": .string(lineage.previous),
             "restored_at": .integer(lineage.restoredAt.milliseconds),
         ]
-        setSetting(RestoreSettings.lineage, to: object.text)
+        setSetting(RestoreSettings.lineage, to: object.description)
     }
 
     /// `nil` ends it.
     package func setRestoreUnderWay(_ progress: RestoreUnderWay?) throws {
-        setSetting(RestoreUnderWay.settingName, to: progress?.object.text)
+        setSetting(RestoreUnderWay.settingName, to: progress?.object.description)
     }
-}
-
-extension JSONObject {
-    fileprivate var text: String { String(decoding: CanonicalJSON.write(.object(self)), as: UTF8.self) }
 }
 
 private enum RestoreSettings {
