@@ -279,7 +279,7 @@ import WireProtocol
     }
 
     @Test func `a table gives back each count under the places it was added at`() {
-        var table = CountTable(2, 3, 4, 5)
+        var table = CountTable([2, 3, 4, 5])
         var expected: [[Int]: UInt64] = [:]
         for places in [[0, 0, 0, 0], [1, 2, 3, 4], [1, 0, 2, 3], [0, 2, 0, 4], [1, 0, 2, 3]] {
             table.add(places[0], places[1], places[2], places[3])

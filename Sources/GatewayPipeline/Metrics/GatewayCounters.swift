@@ -43,10 +43,13 @@ struct CountTable: Sendable {
     private let sizes: [Int]
     private var counts: [UInt64]
 
-    init(_ sizes: Int...) {
+    init(_ sizes: [Int]) {
         self.sizes = sizes
         counts = [UInt64](repeating: 0, count: sizes.reduce(1, *))
     }
+
+    /// - Parameter family: Its closed labels are the axes; see ``MetricFamily/axes``.
+    init(of family: MetricFamily) { self.init(family.axes.map(\.count)) }
 
     mutating func add(_ first: Int, _ second: Int, _ third: Int = 0, _ fourth: Int = 0) {
         var place = first * sizes[1] + second
@@ -54,9 +57,6 @@ struct CountTable: Sendable {
         if sizes.count > 3 { place = place * sizes[3] + fourth }
         counts[place] += 1
     }
-
-    /// Of a table with two axes.
-    subscript(_ first: Int, _ second: Int) -> UInt64 { counts[first * sizes[1] + second] }
 
     /// Every count that is not 0, with the places of its values.
     ///
@@ -119,22 +119,22 @@ private struct CounterTables: Sendable {
     private var callers = NamePlaces<CallerName>(countMax: MetricLabel.callerCountMax)
     /// By caller: reason, category or none, tier or none, channel. The last is of those past the bound.
     private var decisions: [CountTable?] = Array(repeating: nil, count: MetricLabel.callerCountMax + 1)
-    private var shadowDecisions = CountTable(reasons.count, categories.count + 1, channels.count)
-    private var redecisions = CountTable(reasons.count, categories.count, tiers.count, causes.count)
-    private var withdrawals = CountTable(causes.count, categories.count)
+    private var shadowDecisions = CountTable(of: .shadowDecisions)
+    private var redecisions = CountTable(of: .redecisions)
+    private var withdrawals = CountTable(of: .withdrawals)
     private var types = NamePlaces<TypeID>(countMax: MetricLabel.typeCountMax)
     private var unreached = [UInt64](repeating: 0, count: MetricLabel.typeCountMax + 1)
-    private var handOvers = CountTable(results.count, channels.count, categories.count, tiers.count)
-    private var retries = CountTable(obstacles.count, channels.count, tiers.count)
+    private var handOvers = CountTable(of: .handOvers)
+    private var retries = CountTable(of: .retries)
     private var timeToAccept = tiers.map { _ in TimeHistogram(of: .timeToAccept) }
-    private var receipts = CountTable(events.count, categories.count + 1, channels.count)
-    private var taps = CountTable(categories.count + 1, channels.count)
+    private var receipts = CountTable(of: .receipts)
+    private var taps = CountTable(of: .taps)
     private var timeToOpen = (0...categories.count).map { _ in TimeHistogram(of: .timeToOpen) }
-    private var disables = CountTable(means.count, categories.count + 1)
-    private var disablesAfterSend = CountTable(means.count, categories.count)
-    private var replies = CountTable(replyEffects.count, channels.count)
-    private var reviews = CountTable(reviewCauses.count, categories.count)
-    private var drifts = CountTable(driftKinds.count, driftActions.count)
+    private var disables = CountTable(of: .disables)
+    private var disablesAfterSend = CountTable(of: .disablesAfterSend)
+    private var replies = CountTable(of: .replies)
+    private var reviews = CountTable(of: .reviews)
+    private var drifts = CountTable(of: .drifts)
 
     private static func place<Value: Equatable>(of value: Value, in values: [Value]) -> Int {
         // The last of the reasons is `allowed`, which most are.
@@ -153,10 +153,7 @@ private struct CounterTables: Sendable {
         switch observation {
         case .decided(let reason, let type, let channel, let caller):
             let place = callers.place(of: caller)
-            if decisions[place] == nil {
-                decisions[place] = CountTable(
-                    Self.reasons.count, Self.categories.count + 1, Self.tiers.count + 1, Self.channels.count)
-            }
+            if decisions[place] == nil { decisions[place] = CountTable(of: .decisions) }
             decisions[place]!.add(
                 Self.place(of: reason, in: Self.reasons), Self.place(type?.category),
                 type.map { Self.place($0.tier) } ?? Self.tiers.count, Self.place(channel))
@@ -198,92 +195,69 @@ private struct CounterTables: Sendable {
     }
 
     func write(to page: inout some SamplePage) {
-        let categories = Self.categories.map(\.rawValue)
-        let anyCategory = categories + [MetricLabel.unregistered]
-        let tiers = Self.tiers.map(\.rawValue)
-        let channels = Self.channels.map(\.rawValue)
         for (place, table) in decisions.enumerated() {
             guard let table else { continue }
             let caller = place < callers.names.count ? callers.names[place].text : MetricLabel.other
-            table.forEach { places, count in
-                let reason = Self.reasons[places[0]]
-                page.add(
-                    .decisions,
-                    [
-                        reason.outcome.name, reason.rawValue, anyCategory[places[1]],
-                        places[2] < tiers.count ? tiers[places[2]] : MetricLabel.unregistered,
-                        channels[places[3]], caller,
-                    ], count)
-            }
+            page.add(table, as: .decisions, of: caller)
         }
-        shadowDecisions.forEach { places, count in
-            let reason = Self.reasons[places[0]]
-            page.add(
-                .shadowDecisions,
-                [reason.outcome.name, reason.rawValue, anyCategory[places[1]], channels[places[2]]], count)
-        }
-        redecisions.forEach { places, count in
-            let reason = Self.reasons[places[0]]
-            page.add(
-                .redecisions,
-                [
-                    reason.outcome.name, reason.rawValue, categories[places[1]], tiers[places[2]],
-                    Self.causes[places[3]].rawValue,
-                ], count)
-        }
-        withdrawals.forEach { places, count in
-            page.add(.withdrawals, [Self.causes[places[0]].rawValue, categories[places[1]]], count)
-        }
+        page.add(shadowDecisions, as: .shadowDecisions)
+        page.add(redecisions, as: .redecisions)
+        page.add(withdrawals, as: .withdrawals)
         for (place, count) in unreached.enumerated() where count > 0 || place < types.names.count {
             page.add(
                 .unreached, [place < types.names.count ? types.names[place].text : MetricLabel.other], count)
         }
-        handOvers.forEach(withZeros: true) { places, count in
-            page.add(
-                .handOvers,
-                [
-                    Self.results[places[0]].rawValue, channels[places[1]], categories[places[2]],
-                    tiers[places[3]],
-                ], count)
+        page.add(handOvers, as: .handOvers, withZeros: true)
+        page.add(retries, as: .retries)
+        page.add(timeToAccept, as: .timeToAccept)
+        page.add(receipts, as: .receipts)
+        page.add(taps, as: .taps)
+        page.add(timeToOpen, as: .timeToOpen)
+        page.add(disables, as: .disables)
+        page.add(disablesAfterSend, as: .disablesAfterSend, withZeros: true)
+        page.add(replies, as: .replies)
+        page.add(reviews, as: .reviews, withZeros: true)
+        page.add(drifts, as: .drifts)
+    }
+}
+
+extension SamplePage {
+    /// Adds the counts of a table whose axes are the family's closed labels, in their order. An outcome is no axis: it follows from
+    /// the reason behind it.
+    ///
+    /// - Parameters:
+    ///   - zeros: See ``CountTable/forEach(withZeros:_:)``.
+    ///   - caller: The last label, of a family that has one.
+    mutating func add(
+        _ table: CountTable, as family: MetricFamily, of caller: String? = nil, withZeros zeros: Bool = false
+    ) {
+        let axes = family.axes
+        table.forEach(withZeros: zeros) { places, count in
+            var values = zip(axes, places).map { $0[$1] }
+            if family.labels[0].name == MetricLabel.outcome.name {
+                values.insert(Reason.allCases[places[0]].outcome.name, at: 0)
+            }
+            if let caller { values.append(caller) }
+            add(family, values, count)
         }
-        retries.forEach { places, count in
-            page.add(
-                .retries, [Self.obstacles[places[0]].rawValue, channels[places[1]], tiers[places[2]]], count)
+    }
+
+    /// Adds a histogram for each value of the family's label.
+    fileprivate mutating func add(_ histograms: [TimeHistogram], as family: MetricFamily) {
+        for (value, histogram) in zip(family.axes[0], histograms) where !histogram.isEmpty {
+            add(family, [value], histogram)
         }
-        for (tier, histogram) in zip(tiers, timeToAccept) where !histogram.isEmpty {
-            page.add(.timeToAccept, [tier], histogram)
-        }
-        receipts.forEach { places, count in
-            page.add(
-                .receipts, [Self.events[places[0]].rawValue, anyCategory[places[1]], channels[places[2]]],
-                count)
-        }
-        taps.forEach { places, count in
-            page.add(.taps, [anyCategory[places[0]], channels[places[1]]], count)
-        }
-        for (category, histogram) in zip(anyCategory, timeToOpen) where !histogram.isEmpty {
-            page.add(.timeToOpen, [category], histogram)
-        }
-        disables.forEach { places, count in
-            page.add(
-                .disables,
-                [
-                    Self.means[places[0]].rawValue,
-                    places[1] < categories.count ? categories[places[1]] : "none",
-                ], count)
-        }
-        disablesAfterSend.forEach(withZeros: true) { places, count in
-            page.add(.disablesAfterSend, [Self.means[places[0]].rawValue, categories[places[1]]], count)
-        }
-        replies.forEach { places, count in
-            page.add(.replies, [Self.replyEffects[places[0]].rawValue, channels[places[1]]], count)
-        }
-        reviews.forEach(withZeros: true) { places, count in
-            page.add(.reviews, [Self.reviewCauses[places[0]].rawValue, categories[places[1]]], count)
-        }
-        drifts.forEach { places, count in
-            page.add(
-                .drifts, [Self.driftKinds[places[0]].rawValue, Self.driftActions[places[1]].rawValue], count)
+    }
+}
+
+extension MetricFamily {
+    /// The values of the labels by which a table counts.
+    fileprivate var axes: [[String]] {
+        labels.compactMap { label in
+            guard case .closed(let values) = label.values, label.name != MetricLabel.outcome.name else {
+                return nil
+            }
+            return values
         }
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 /// How many recipients there are, and how many of them would get what a category sends, by the gates that decide sends.
 package struct OptInCounts: Sendable {
     private var persons: UInt64 = 0
-    private var reachable = CountTable(1, Channel.allCases.count)
-    private var optedIn = CountTable(Category.allCases.count, Channel.allCases.count)
+    private var reachable = [UInt64](repeating: 0, count: Channel.allCases.count)
+    private var optedIn = CountTable(of: .optedInPersons)
 
     package init() {}
 
@@ -16,7 +16,7 @@ package struct OptInCounts: Sendable {
         persons += 1
         for (place, channel) in Channel.allCases.enumerated()
         where !person.destinations(on: channel).isEmpty {
-            reachable.add(0, place)
+            reachable[place] += 1
             for (row, category) in Category.allCases.enumerated() {
                 let effect = PreferenceEffect(
                     scope: category.rawValue, channel: channel, destination: nil, person: person,
@@ -29,13 +29,9 @@ package struct OptInCounts: Sendable {
     package func write(to page: inout some SamplePage) {
         page.add(.persons, [], persons)
         for (place, channel) in Channel.allCases.enumerated() {
-            page.add(.reachablePersons, [channel.rawValue], reachable[0, place])
+            page.add(.reachablePersons, [channel.rawValue], reachable[place])
         }
-        for (row, category) in Category.allCases.enumerated() {
-            for (place, channel) in Channel.allCases.enumerated() {
-                page.add(.optedInPersons, [category.rawValue, channel.rawValue], optedIn[row, place])
-            }
-        }
+        page.add(optedIn, as: .optedInPersons, withZeros: true)
     }
 }
 
