@@ -57,38 +57,18 @@ extension ReplayObstacle: CustomStringConvertible {
     }
 }
 
-/// Decides every delivery of an entry again, with the policy and the gates of its day.
-///
-/// - Parameters:
-///   - bytes: One entry of any kind, exactly as recorded.
-///   - policies: The archived bundles by digest.
-///   - gates: Where the gates after the first thirteen come from.
-package func replay(
-    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?,
-    of gates: any LaterGates.Type = BuiltGates.self
-) rethrows -> ReplayResult {
-    let recorded: RecordedDecisions
-    switch RecordedDecisions.read(bytes, gates) {
-    case .success(let found): recorded = found
-    case .failure(let obstacle): return .notReplayable(obstacle)
-    }
-    guard let policy = try policies(recorded.policy) else {
-        return .notReplayable(.policyUnknown(recorded.policy))
-    }
-    return recorded.replayed(under: policy)
-}
-
-/// Decides every delivery of an entry as another policy would have, on the same facts and by the same gates: of what a
-/// later gate would have read nothing was recorded.
+/// Decides every delivery of an entry again, with the policy and the gates of its day; or as another policy would have, on the same
+/// facts and by the same gates: of what a later gate would have read nothing was recorded.
 ///
 /// - Parameters:
 ///   - bytes: One entry of any kind, exactly as recorded.
 ///   - policies: The archived bundles by digest: what the facts were gathered for.
-///   - other: The bundle that is asked what it would have done.
-/// - Returns: ``ReplayResult/differs(_:)`` with what would have been otherwise; not replayable where the answer
+///   - other: The bundle that is asked what it would have done; `nil` for that of the day.
+///   - gates: Where the gates after the first thirteen come from.
+/// - Returns: For another bundle ``ReplayResult/differs(_:)`` with what would have been otherwise; not replayable where the answer
 ///   would rest on something the entry does not hold.
 package func replay(
-    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy,
+    _ bytes: [UInt8], policies: (PolicyDigest) throws -> CompiledPolicy?, with other: CompiledPolicy? = nil,
     of gates: any LaterGates.Type = BuiltGates.self
 ) rethrows -> ReplayResult {
     let recorded: RecordedDecisions
@@ -96,10 +76,11 @@ package func replay(
     case .success(let found): recorded = found
     case .failure(let obstacle): return .notReplayable(obstacle)
     }
-    if recorded.policy == other.digest { return recorded.replayed(under: other) }
+    if let other, recorded.policy == other.digest { return recorded.replayed(under: other) }
     guard let policy = try policies(recorded.policy) else {
         return .notReplayable(.policyUnknown(recorded.policy))
     }
+    guard let other else { return recorded.replayed(under: policy) }
     if let obstacle = obstacle(to: recorded.request, from: policy, to: other) {
         return .notReplayable(obstacle)
     }
