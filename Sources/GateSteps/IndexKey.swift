@@ -13,18 +13,13 @@ package struct IndexKey: Sendable {
 
     /// The idempotency key of a caller's id: 16 bytes.
     package func idHash(_ id: RequestID, of caller: CallerName) -> [UInt8] {
-        Self.idHash(id.text, of: caller, under: key)
-    }
-
-    /// The same of an id that a store has kept.
-    package static func idHash(_ id: String, of caller: CallerName, under index: HMACKey) -> [UInt8] {
         var message: [UInt8] = []
-        message.reserveCapacity(32 + caller.text.utf8.count + id.utf8.count)
+        message.reserveCapacity(32 + caller.text.utf8.count + id.text.utf8.count)
         message.append(contentsOf: "sendgate/request-id/v1\0".utf8)
         message.append(contentsOf: caller.text.utf8)
         message.append(0)
-        message.append(contentsOf: id.utf8)
-        return Array(index.authenticate(message).prefix(idHashByteCount))
+        message.append(contentsOf: id.text.utf8)
+        return Array(key.authenticate(message).prefix(Self.idHashByteCount))
     }
 
     /// The idempotency key of a send that was refused for its own shape, 16 bytes: of the id with this content alone, so that
@@ -34,16 +29,8 @@ package struct IndexKey: Sendable {
     ///   - idHash: See ``idHash(_:of:)``.
     ///   - contentMAC: See ``contentMAC(_:)``.
     package func misshapenHash(_ idHash: [UInt8], content contentMAC: [UInt8]) -> [UInt8] {
-        Self.misshapenHash(idHash, content: contentMAC, under: key)
-    }
-
-    /// The same of what a store has kept.
-    package static func misshapenHash(
-        _ idHash: [UInt8], content contentMAC: [UInt8], under index: HMACKey
-    ) -> [UInt8] {
         Array(
-            index.authenticate(Array("sendgate/misshapen-request/v1\0".utf8) + idHash + contentMAC).prefix(16)
-        )
+            key.authenticate(Array("sendgate/misshapen-request/v1\0".utf8) + idHash + contentMAC).prefix(16))
     }
 
     /// Hash of the id that a carrier gave a reply, 16 bytes. It is stored in no table that has hashes of sends.
@@ -55,11 +42,8 @@ package struct IndexKey: Sendable {
     }
 
     /// Hash of a number or a mailbox, 32 bytes: the same whichever person has registered it.
-    package func addressHash(_ address: AddressKey) -> [UInt8] { Self.addressHash(address, under: key) }
-
-    /// The same by which a store finds the people who have registered the address.
-    package static func addressHash(_ address: AddressKey, under index: HMACKey) -> [UInt8] {
-        index.authenticate(
+    package func addressHash(_ address: AddressKey) -> [UInt8] {
+        key.authenticate(
             Array("sendgate/address/v1\0".utf8) + Array(address.channel.rawValue.utf8) + [0]
                 + Array(address.value.utf8))
     }

@@ -37,7 +37,7 @@ struct SubjectMappings: Sendable {
     }
 
     /// By which a person with a registered number or mailbox is found in `gate.db`.
-    func code(of address: AddressKey) -> [UInt8] { IndexKey.addressHash(address, under: index) }
+    func code(of address: AddressKey) -> [UInt8] { IndexKey(index).addressHash(address) }
 
     func find(_ user: UserID, in connection: Connection, on contexts: AES256GCMContexts) throws -> Subject? {
         let key = key(of: user)

@@ -234,7 +234,7 @@ extension StoreContents: StoreReading {
 
     package func mailboxHolders(of hash: [UInt8]) throws -> [SubjectID] {
         states.values.filter {
-            $0.addresses.contains { IndexKey.addressHash(AddressKey($0), under: index) == hash }
+            $0.addresses.contains { IndexKey(index).addressHash(AddressKey($0)) == hash }
         }.map(\.subject)
     }
 

@@ -30,7 +30,7 @@ import Testing
         let opened = try OpenStore(kind)
         let (one, two) = try opened.write { (try $0.register("u_1", 1), try $0.register("u_2", 2)) }
         let mailbox = AddressKey(.sample(two))
-        let hash = IndexKey.addressHash(mailbox, under: StoreContents.sampleIndex)
+        let hash = IndexKey(StoreContents.sampleIndex).addressHash(mailbox)
         try opened.write { (transaction) throws in
             transaction.putUnsubscribeLink(.sample(1, subject: one, mailbox: hash))
             try transaction.apply(.address(.sample(two), action: .registered, replaced: nil), to: two)
