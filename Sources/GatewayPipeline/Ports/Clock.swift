@@ -10,7 +10,9 @@ package protocol Clock: Sendable {
 }
 
 /// The source of new ids for every thread.
-package protocol IdentifierSource: IdentifierDrawing, Sendable {
+package protocol IdentifierSource: Sendable {
+    /// Sixteen bytes of a cryptographic random source. Throws when the source fails.
+    func randomBytes16() throws -> (high: UInt64, low: UInt64)
     /// What so many draws of one give, in their order.
     func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)]
 }

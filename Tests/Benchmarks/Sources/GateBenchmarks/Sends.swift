@@ -78,7 +78,7 @@ final class Sends: Sendable {
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)
         gateway = Gateway(
-            engine: engine, store: store, library: library, policy: inForce,
+            engine: engine, store: store, trailOrigin: library.origin, policy: inForce,
             attestation: try PeerAttestation(
                 bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
                 boundListeners: [:], acceptsRoot: false),
@@ -236,7 +236,7 @@ final class Sends: Sendable {
     ) throws {
         let at = WallClock().now()
         let subject = Subject(
-            id: try OpenSSLIdentifiers().newSubjectID(),
+            id: try .random(),
             tagKey: try SecretBytes.random(byteCount: Subject.tagKeyByteCount))
         transaction.add(subject, for: UserID("u_\(number)"))
         let region = RegionObservation(code: RegionCode("DE")!, source: .kyc, observedAt: at)
@@ -258,7 +258,7 @@ final class Sends: Sendable {
         try transaction.apply(
             .deviceKey(
                 DeviceKeyRecord(
-                    key: OpenSSLIdentifiers().newKeyID(), subject: subject.id, device: tag,
+                    key: .random(), subject: subject.id, device: tag,
                     suite: "P256_SHA256_AES256GCM",
                     publicKey: AgreementPrivateKey.generate(curve: .p256).publicKey.rawBytes, state: "active",
                     challenge: nil, createdAt: at, changedAt: at), proof: nil), to: subject.id)
@@ -295,6 +295,13 @@ private struct OpenSSLIdentifiers: IdentifierSource {
     func randomBytes16() throws -> (high: UInt64, low: UInt64) { try SecureRandom.number() }
     func randomBytes16(count: Int) throws -> [(high: UInt64, low: UInt64)] {
         try SecureRandom.numbers(count)
+    }
+}
+
+extension RandomIdentifier {
+    fileprivate static func random() throws -> Self {
+        let (high, low) = try SecureRandom.number()
+        return Self(high: high, low: low)
     }
 }
 
