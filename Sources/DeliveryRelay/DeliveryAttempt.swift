@@ -8,16 +8,6 @@ package import GateVocabulary
 /// together do not come back together; never past the message's own expiry. A pause that the hop names for a whole app is
 /// no message's own failure: when it is over, all of the app's messages are due, and the claim orders them by tier.
 package struct DeliveryAttempt: Sendable, Hashable {
-    /// The next step after the result of one hand-over.
-    package enum Action: Sendable, Hashable {
-        /// The message is done: accepted, refused for good, or in doubt and not to be repeated.
-        case finish
-        /// Try again, not before this moment.
-        case retry(at: Instant)
-        /// Trying again would come after the expiry.
-        case abandon
-    }
-
     /// The first step, in milliseconds.
     package static let firstStepMilliseconds: Int64 = 250
     /// The longest step, in milliseconds: FCM asks for at least ten seconds after a 5xx, APNs for back-off; a
@@ -32,10 +22,14 @@ package struct DeliveryAttempt: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
+    /// When to try again after the result of one hand-over.
+    ///
     /// - Parameter jitter: 0 ..< 1, from the shell.
-    package func after(_ result: HopResult, at now: Instant, jitter: Double) -> Action {
+    /// - Returns: `nil` for a message that is done (accepted, refused for good, or in doubt and not to be repeated), and for one that
+    ///   would be tried again after its expiry.
+    package func retryTime(after result: HopResult, at now: Instant, jitter: Double) -> Instant? {
         switch result {
-        case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): return .finish
+        case .accepted, .seenBefore, .refused, .tokenGone, .ambiguous(_, mayRepeat: false): return nil
         case .busy(_, let retryAfter?, .app, _):
             return retry(
                 at: now, waiting: retryAfter + Int64(Double(Self.firstStepMilliseconds) * jitter))
@@ -46,9 +40,9 @@ package struct DeliveryAttempt: Sendable, Hashable {
         }
     }
 
-    private func retry(at now: Instant, waiting milliseconds: Int64) -> Action {
+    private func retry(at now: Instant, waiting milliseconds: Int64) -> Instant? {
         let moment = now.advanced(byMilliseconds: milliseconds)
-        return moment >= expiresAt ? .abandon : .retry(at: moment)
+        return moment >= expiresAt ? nil : moment
     }
 
     private func step(jitter: Double) -> Int64 {

@@ -134,11 +134,7 @@ package struct DeliveryRelay: Service {
 
     private func report(_ result: HopResult, of delivery: Delivery) async {
         let attempt = DeliveryAttempt(attemptCount: delivery.attemptCount, expiresAt: delivery.expiresAt)
-        let retryAt: Instant? =
-            switch attempt.after(result, at: clock.now(), jitter: .random(in: 0..<1)) {
-            case .finish, .abandon: nil
-            case .retry(let moment): moment
-            }
+        let retryAt = attempt.retryTime(after: result, at: clock.now(), jitter: .random(in: 0..<1))
         var failureCount = 0
         while true {
             do {

@@ -255,18 +255,17 @@ extension Delivery {
 @Suite struct DeliveryAttemptTests {
     private let now = Instant(milliseconds: 1_000_000)
 
-    private func action(
+    private func retryTime(
         _ result: HopResult, attempts: Int = 0, jitter: Double = 0, life: Int64 = 3_600_000
-    ) -> DeliveryAttempt.Action {
+    ) -> Instant? {
         DeliveryAttempt(attemptCount: attempts, expiresAt: now.advanced(byMilliseconds: life))
-            .after(result, at: now, jitter: jitter)
+            .retryTime(after: result, at: now, jitter: jitter)
     }
 
     private func wait(_ result: HopResult, attempts: Int = 0, jitter: Double = 0) -> Int64? {
-        guard case .retry(let at) = action(result, attempts: attempts, jitter: jitter, life: 1 << 40) else {
-            return nil
+        retryTime(result, attempts: attempts, jitter: jitter, life: 1 << 40).map {
+            $0.milliseconds - now.milliseconds
         }
-        return at.milliseconds - now.milliseconds
     }
 
     static let again: [HopResult] = [
@@ -280,7 +279,7 @@ extension Delivery {
         for result in [
             .accepted(status: 202, byProvider: false), .seenBefore, .refused(status: 400, reason: nil),
         ] as [HopResult] {
-            for attempts in [0, 40] { #expect(action(result, attempts: attempts) == .finish) }
+            for attempts in [0, 40] { #expect(retryTime(result, attempts: attempts) == nil) }
         }
     }
 
@@ -325,14 +324,13 @@ extension Delivery {
 
     @Test func `nothing is tried again at or after its expiry`() {
         for result in Self.again {
-            #expect(action(result, life: 126) == .retry(at: now.advanced(byMilliseconds: 125)))
-            #expect(action(result, life: 125) == .abandon)
-            #expect(action(result, life: 0) == .abandon)
-            #expect(action(result, life: -1) == .abandon)
+            #expect(retryTime(result, life: 126) == now.advanced(byMilliseconds: 125))
+            #expect(retryTime(result, life: 125) == nil)
+            #expect(retryTime(result, life: 0) == nil)
+            #expect(retryTime(result, life: -1) == nil)
         }
         #expect(
-            action(.busy(status: 429, retryAfterMilliseconds: 7_000, scope: .message), life: 7_000)
-                == .abandon)
+            retryTime(.busy(status: 429, retryAfterMilliseconds: 7_000, scope: .message), life: 7_000) == nil)
     }
 }
 
