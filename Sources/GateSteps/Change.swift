@@ -1,5 +1,4 @@
 package import GateVocabulary
-package import OpenSSLCrypto
 package import GateRecords
 package import SendPlanning
 
@@ -54,11 +53,6 @@ package final class Change {
         /// `nil` where nothing was stored.
         package let before: RecipientState?
         package let after: RecipientState
-
-        package init(before: RecipientState?, after: RecipientState) {
-            self.before = before
-            self.after = after
-        }
     }
 
     /// A write to one duty, or to all that a send left.
@@ -148,7 +142,7 @@ package final class Change {
     { (entries, clock, sends, forwards, messages, events) }
 
     /// See ``StepEffects/pendingBodies``.
-    package var pendingBodies: [PendingBody] { effects.pendingBodies }
+    package var pendingBodies: [DeliveryPlan] { effects.pendingBodies }
 
     /// Whether a commit would write nothing.
     package var isEmpty: Bool {
@@ -159,8 +153,8 @@ package final class Change {
 
 /// What the engine has to do for a step besides writing its change.
 package struct StepEffects {
-    /// Bodies to seal or to sign before the commit.
-    package internal(set) var pendingBodies: [PendingBody] = []
+    /// Pushes whose bodies the origin key has to seal or to sign before the commit.
+    package internal(set) var pendingBodies: [DeliveryPlan] = []
     /// Messages that go to the relay from memory once everything is durable.
     package var offers: [MessageOffer] = []
     /// What an operator is told once everything is durable.
@@ -174,32 +168,6 @@ package struct StepEffects {
     package var provesCommits = false
     /// Whether there was room for a send of any category.
     package var provesRoom = false
-}
-
-/// The body of a push that the engine has sealed or signed by the origin key while the batch goes on. A class, so that the
-/// step, the batch and the thread that completes it share it without a copy.
-package final class PendingBody: Sendable {
-    /// How the body is completed: sealed to a device, or signed by the origin key alone.
-    package enum Order: Sendable {
-        case seal(SealOrder, to: DevicePublicKey)
-        case sign(SignOrder)
-    }
-
-    let plan: DeliveryPlan
-    package let order: Order
-
-    init(plan: DeliveryPlan, order: Order) {
-        self.plan = plan
-        self.order = order
-    }
-
-    package var message: MessageID { plan.message }
-
-    /// The provider's body.
-    ///
-    /// - Parameter inserted: What came of ``order``.
-    /// - Throws: When that is not as long as the decision was made on.
-    package func body(with inserted: [UInt8]) throws -> [UInt8] { try plan.filled(with: inserted) }
 }
 
 /// Values by key, in the order they were first written. Most steps write one or two, so looking along them is quickest.
@@ -266,9 +234,4 @@ package struct Resealing: Sendable, Hashable {
 package struct EntryReference: Hashable, Sendable {
     package let index: UInt64
     package let bytes: [UInt8]
-
-    package init(index: UInt64, bytes: [UInt8]) {
-        self.index = index
-        self.bytes = bytes
-    }
 }

@@ -11,16 +11,6 @@ package struct Recorded {
     package var notOptional: NotOptional?
     /// More people share the number or mailbox than one step changes: the same request goes on with the others.
     package var isUnfinished = false
-
-    init(
-        _ entry: EntryReference, isReplayed: Bool = false, noEffect: NoEffect? = nil,
-        isUnfinished: Bool = false
-    ) {
-        self.entry = entry
-        self.isReplayed = isReplayed
-        self.noEffect = noEffect
-        self.isUnfinished = isUnfinished
-    }
 }
 
 /// An answer that cites entries: made once they are durable.

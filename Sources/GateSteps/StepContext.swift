@@ -75,7 +75,7 @@ package final class StepContext {
     /// - Returns: Whether it is there; else ``waiting`` is, for a later try.
     func enqueue(
         _ record: consuming OutboxRecord, to destination: Destination?, composedAt: Instant,
-        awaiting pending: PendingBody?, insteadOf waiting: OutboxRecord? = nil
+        awaiting pending: DeliveryPlan?, insteadOf waiting: OutboxRecord? = nil
     ) throws -> Bool {
         if let pending {
             if let reason = moment.sealingFailure {

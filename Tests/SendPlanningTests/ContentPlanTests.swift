@@ -12,7 +12,8 @@ import Testing
     struct Situation: Sendable, CustomTestStringConvertible {
         var name: String
         var channel: Channel
-        var destination: DestinationProfile
+        var destination: Destination
+        var suite: SealingSuite?
         var key: DeviceKeyFact?
         var platform: Platform?
         var testDescription: String { name }
@@ -20,30 +21,25 @@ import Testing
 
     static let situations: [Situation] = [
         Situation(
-            name: "ios, P-256", channel: .push, destination: Sample.device(.ios, .p256), key: .usable,
+            name: "ios, P-256", channel: .push, destination: Sample.device(.ios), suite: .p256, key: .usable,
             platform: .ios),
         Situation(
-            name: "ios, X25519", channel: .push, destination: Sample.device(.ios, .x25519), key: .usable,
-            platform: .ios),
+            name: "ios, X25519", channel: .push, destination: Sample.device(.ios), suite: .x25519,
+            key: .usable, platform: .ios),
         Situation(
-            name: "ios, no key", channel: .push, destination: Sample.device(.ios, nil),
+            name: "ios, no key", channel: .push, destination: Sample.device(.ios),
             key: DeviceKeyFact.none, platform: .ios),
         Situation(
-            name: "android, P-256", channel: .push, destination: Sample.device(.android, .p256), key: .usable,
-            platform: .android),
+            name: "android, P-256", channel: .push, destination: Sample.device(.android), suite: .p256,
+            key: .usable, platform: .android),
         Situation(
-            name: "android, X25519", channel: .push, destination: Sample.device(.android, .x25519),
-            key: .usable,
-            platform: .android),
+            name: "android, X25519", channel: .push, destination: Sample.device(.android), suite: .x25519,
+            key: .usable, platform: .android),
         Situation(
-            name: "android, revoked key", channel: .push, destination: Sample.device(.android, nil),
-            key: .revoked,
-            platform: .android),
-        Situation(
-            name: "sms", channel: .sms, destination: DestinationProfile(tag: Sample.tag(2), kind: .phone)),
-        Situation(
-            name: "email", channel: .email,
-            destination: DestinationProfile(tag: Sample.tag(3), kind: .mailbox)),
+            name: "android, revoked key", channel: .push, destination: Sample.device(.android),
+            key: .revoked, platform: .android),
+        Situation(name: "sms", channel: .sms, destination: Sample.address(.sms)),
+        Situation(name: "email", channel: .email, destination: Sample.address(.email)),
     ]
 
     /// One type in one situation, planned and decided.
@@ -63,7 +59,8 @@ import Testing
         adjust(&material, &facts)
         let content = content(of: material, utcOffsetSeconds: 3600, under: policy)
         let plan = ContentPlan(
-            material, saying: content, to: situation.destination, as: Sample.message,
+            material, saying: content, to: situation.destination, sealedTo: situation.suite.map(Sample.key),
+            as: Sample.message,
             ownCollapse: Sample.tag(98),
             unsubscribeLink: { _ in CountedText("https://drop.example/u/opaque") }, facts: &facts,
             under: policy.terms(of: material.request), of: policy)
@@ -124,7 +121,6 @@ import Testing
                     forwarded += 1
                     let size = try #require(facts.sizes?[decision.form])
                     #expect(delivery.byteCount == size)
-                    #expect(delivery.form == decision.form)
                     let body = try Self.filled(delivery)
                     #expect(CanonicalJSON.isCanonical(body))
                     if situation.channel != .sms { #expect(body.count == size, "\(type.id) \(locale)") }
@@ -141,8 +137,8 @@ import Testing
         for type in RepositoryBundle.policy.types {
             let (plan, decision, _, material) = try Self.plan(type, situation)
             guard let delivery = plan.delivery(for: decision) else { continue }
-            seen.insert(delivery.form)
-            guard delivery.form != .full else { continue }
+            seen.insert(decision.form)
+            guard decision.form != .full else { continue }
             let (before, after) = try delivery.body.parts()
             let outside = (Array(before + after) + delivery.headers).text
             for word in Canary.telling(type, material.params, material) {
@@ -188,7 +184,7 @@ import Testing
             material.collapse = collapse
             facts.expiry = material.expiresAt
         }
-        guard let delivery = plan.delivery(for: decision), delivery.form != .full else { return nil }
+        guard let delivery = plan.delivery(for: decision), decision.form != .full else { return nil }
         let (before, after) = try delivery.body.parts()
         var seen = [
             delivery.headers.text, Array(before).text, Array(after).text,
@@ -283,11 +279,11 @@ import Testing
             for situation in Self.situations where situation.platform == .ios {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
-                forms[delivery.form, default: 0] += 1
+                forms[decision.form, default: 0] += 1
                 let body = try CanonicalJSON.readCanonical(
                     try Self.filled(delivery))
                 let sound = body["aps"]?["sound"]
-                if delivery.form == .full {
+                if decision.form == .full {
                     #expect(
                         sound?.stringValue == (type.interruption == .passive ? nil : type.sound), "\(type.id)"
                     )
@@ -312,13 +308,13 @@ import Testing
                     switch situation.channel {
                     case .sms: body["text"]
                     case .email: body["subject"]
-                    case .push where delivery.form == .full: nil
+                    case .push where decision.form == .full: nil
                     case .push:
                         body["aps"]?["alert"]?["title"] ?? message?["data"]?["title"]
                             ?? message?["android"]?["notification"]?["title"]
                     }
                 guard let text = shown?.stringValue else {
-                    #expect(delivery.form == .full && situation.channel == .push)
+                    #expect(decision.form == .full && situation.channel == .push)
                     continue
                 }
                 channels[situation.channel, default: 0] += 1
@@ -367,11 +363,11 @@ import Testing
         for type in RepositoryBundle.policy.types where type.isEnabled {
             for situation in android {
                 let (plan, decision, _, material) = try Self.plan(type, situation)
-                guard let delivery = plan.delivery(for: decision), delivery.form != .sealed else { continue }
+                guard let delivery = plan.delivery(for: decision), decision.form != .sealed else { continue }
                 let body = try CanonicalJSON.readCanonical(try Self.filled(delivery))
                 let message = body["message"]?["android"]
                 let tag = message?["notification"]?["tag"]?.stringValue
-                guard delivery.form == .full else {
+                guard decision.form == .full else {
                     #expect(tag != nil, "\(type.id)")
                     continue
                 }
@@ -405,9 +401,9 @@ import Testing
             for situation in Self.situations where situation.channel == .push {
                 let (plan, decision, _, _) = try Self.plan(type, situation)
                 guard let delivery = plan.delivery(for: decision) else { continue }
-                carried[delivery.form, default: 0] += 1
+                carried[decision.form, default: 0] += 1
                 let number = Int64(type.alertType!)
-                switch delivery.form {
+                switch decision.form {
                 case .sealed:
                     #expect(
                         try CanonicalJSON.readCanonical(delivery.order!.seal!.content)["number"]
@@ -452,14 +448,15 @@ import Testing
             facts.criticalAlerts = allowed
             let content = Self.content(of: material)
             let plan = ContentPlan(
-                material, saying: content, to: Sample.device(.ios, .p256), as: Sample.message,
+                material, saying: content, to: Sample.device(.ios), sealedTo: Sample.key(.p256),
+                as: Sample.message,
                 ownCollapse: Sample.tag(98),
                 unsubscribeLink: { _ in nil },
                 facts: &facts, under: RepositoryBundle.policy.terms(of: material.request),
                 of: RepositoryBundle.policy)
             let decision = decide(material.request, given: facts, under: RepositoryBundle.policy)
             let delivery = try #require(plan.delivery(for: decision))
-            #expect(delivery.interruption == expected)
+            #expect(decision.interruption == expected)
             let aps = try CanonicalJSON.readCanonical(
                 try Self.filled(delivery))["aps"]
             #expect(aps?["interruption-level"]?.stringValue == (allowed ? "critical" : "time-sensitive"))
@@ -474,7 +471,7 @@ import Testing
         facts.params = .invalid
         facts.sizes = PayloadSizes(sealed: 1, generic: 1, full: 1)
         let plan = ContentPlan(
-            material, saying: nil, to: Sample.device(.ios, .p256), as: Sample.message,
+            material, saying: nil, to: Sample.device(.ios), sealedTo: Sample.key(.p256), as: Sample.message,
             ownCollapse: Sample.tag(98), unsubscribeLink: { _ in nil },
             facts: &facts, under: RepositoryBundle.policy.terms(of: material.request),
             of: RepositoryBundle.policy)

@@ -1,6 +1,7 @@
 import BundleModel
 import CanonicalJSON
 import CompliancePolicy
+import GateRecords
 import GateTestKit
 import GateVocabulary
 import SealedFormat
@@ -146,15 +147,24 @@ enum Sample {
             request: AttestedRequest(
                 caller: caller(of: type), type: type.id, channel: channel, critical: critical),
             params: params ?? Canary.params(of: type), deepLink: "drop://kanari-link", locale: locale,
-            collapse: tag(99), sentAt: now, expiresAt: now.advanced(bySeconds: 3600))
+            collapse: tag(99), of: nil, ttlSeconds: 3600, sentAt: now)
     }
 
-    static func device(_ platform: Platform, _ suite: SealingSuite?) -> DestinationProfile {
-        DestinationProfile(
-            tag: tag(1),
-            kind: .device(
-                DestinationID("d_1"), platform: platform, provider: nil, app: "no.getdrop.app",
-                key: suite.map { .init(id: KeyID(high: 7, low: 8), suite: $0) }))
+    static func device(_ platform: Platform) -> Destination {
+        var device = DeviceRecord.blank
+        (device.tag, device.id) = (tag(1), DestinationID("d_1"))
+        (device.platform, device.app) = (platform, "no.getdrop.app")
+        return .device([device], 0)
+    }
+
+    static func address(_ channel: Channel) -> Destination {
+        var address = AddressRecord.blank
+        (address.tag, address.channel) = (tag(channel == .sms ? 2 : 3), channel)
+        return .address([address], 0)
+    }
+
+    static func key(_ suite: SealingSuite) -> SealingKey {
+        SealingKey(id: KeyID(high: 7, low: 8), suite: suite, publicKey: [])
     }
 
     static func entry(

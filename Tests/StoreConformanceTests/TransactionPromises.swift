@@ -1,10 +1,11 @@
-import GateSteps
 import GateVocabulary
 import GatewayPipeline
 import InMemoryStore
 import OpenSSLCrypto
 import GateRecords
 import Testing
+
+@testable import GateSteps
 
 @Suite struct TransactionPromises {
     @Test(arguments: StoreUnderTest.all)

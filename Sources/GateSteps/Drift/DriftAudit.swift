@@ -12,8 +12,6 @@ package struct AuditedPerson: Hashable, Sendable {
     package var changed: [DriftFinding] = []
     /// Earlier ones that are no more.
     package var resolved: [DriftFinding] = []
-
-    package init() {}
 }
 
 /// Looking for drift, person by person.
@@ -149,7 +147,7 @@ extension StepContext {
         subscriptions.observedAt = subscriptions.states.values.contains(false) ? min(stated, now) : stated
         try rules(at: now).requireNewest(subscriptions.observedAt, of: known)
         return Recorded(
-            try record(
+            entry: try record(
                 .subscriptions(known.tag, subscriptions), of: person.subject.id, by: caller, at: now))
     }
 }

@@ -4,6 +4,7 @@ import CompliancePolicy
 import GateVocabulary
 import KeyLifecycle
 import GateRecords
+import SendPlanning
 
 /// Deciding once more about a message that waits (decision SG-0005).
 ///
@@ -53,20 +54,16 @@ struct DecidedAgain {
         of row: OutboxRecord, person: RecipientSnapshot?, step: StepContext, now: Instant
     ) throws -> Facts {
         let recorded = try Facts(json: Self.recordedFacts(of: row))
+        let terms = step.policy.terms(of: row.request)
         let common = FactsLoading.Common(
-            request: row.request, terms: step.policy.terms(of: row.request), expiry: row.expiresAt,
-            due: max(now, row.notBefore),
+            type: row.request.type, channel: row.request.channel, rule: terms.rule, needs: terms.needs,
+            expiry: row.expiresAt, due: max(now, row.notBefore),
             params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
             repetition: try step.memory.repetition(of: row.eventTag, to: row.subject, besides: row.send),
             decidedBefore: row.send)
         let loading = FactsLoading(policy: step.policy, now: now)
         let destination = person?.destination(tagged: row.destination, on: row.request.channel)
-        var facts: Facts
-        if let person, let destination {
-            facts = try loading.facts(common, person: person, destination: destination, in: step.memory)
-        } else {
-            facts = try loading.facts(common, person: person, without: .unknown, in: step.memory)
-        }
+        var facts = try loading.facts(common, person: person, destination: destination, in: step.memory)
         facts.sizes = recorded.sizes
         if let key = row.key {
             facts.deviceKey =

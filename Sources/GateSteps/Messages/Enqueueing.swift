@@ -50,22 +50,11 @@ extension StepContext {
         }
         if let link = draft.link { memory.putUnsubscribeLink(link) }
         let composedAt = draft.decidedFacts.facts.now ?? now
-        guard let order = plan.order else {
+        guard plan.order != nil else {
             row.body = try plan.filled(with: nil)
             return try enqueue(row, to: destination, composedAt: composedAt, awaiting: nil)
         }
-        let pending = PendingBody(plan: plan, order: try pendingOrder(order, to: draft.key))
         return try enqueue(
-            row, to: destination, composedAt: composedAt, awaiting: pending, insteadOf: waiting)
-    }
-
-    private func pendingOrder(_ order: OriginOrder, to key: DeviceKeyRecord?) throws -> PendingBody.Order {
-        switch order {
-        case .sign(let order): return .sign(order)
-        case .seal(let order):
-            guard let key else { preconditionFailure("a body was planned as sealed to no key") }
-            return .seal(
-                order, to: DevicePublicKey(validatedBefore: key.publicKey, suite: try key.sealingSuite))
-        }
+            row, to: destination, composedAt: composedAt, awaiting: plan, insteadOf: waiting)
     }
 }

@@ -95,13 +95,11 @@ extension StepContext {
             let rows = group.map(\.row)
             guard let destination = person.destination(tagged: tag, on: channel) else { continue }
             let material = SendMaterial(
-                send: send, request: request, params: Self.params(of: rows, for: type), sentAt: now,
-                expiresAt: now.advanced(bySeconds: type.ttlSeconds),
-                ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
+                send: send, request: request, params: Self.params(of: rows, for: type), of: type, sentAt: now)
             let composer = SendComposer(
-                self, material: material, under: policy.terms(of: request),
+                step: self, now: now, material: material, terms: policy.terms(of: request),
                 paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
-                repetition: .first, at: now)
+                repetition: .first)
             let draft = try composer.decide(for: destination, of: person)
             switch draft.decision.outcome {
             case .forward:

@@ -3,6 +3,7 @@ import CanonicalJSON
 import CompliancePolicy
 package import GateVocabulary
 import GateRecords
+import SendPlanning
 package import WireProtocol
 
 /// What is reported of a person's consents.
@@ -54,7 +55,7 @@ extension StepContext {
                 isCiting
                 ? try reference(toEntry: earlier.entryIndex)
                 : EntryReference(index: earlier.entryIndex, bytes: [])
-            return Recorded(entry, isReplayed: true, noEffect: .recordedBefore)
+            return Recorded(entry: entry, isReplayed: true, noEffect: .recordedBefore)
         }
         try rules.requireTrue(record, of: edit.before)
         edit.apply(record)
@@ -116,7 +117,7 @@ extension StepContext {
                 : method.isReply ? edit.person.addresses.filter { $0.tag == given.address } : []
             let last = try shareNo(
                 category, at: places, besides: edit.subject.id, by: caller, saidAt: said.counts, at: now)
-            if let last { return Recorded(last, isUnfinished: true) }
+            if let last { return Recorded(entry: last, isUnfinished: true) }
         }
         edit.apply(withdrawal)
         if body.isForEveryChannel { edit.endEverywhere(withdrawal, of: given) }
@@ -131,7 +132,7 @@ extension StepContext {
             preconditionFailure("a record was applied and is no change")
         }
         var recorded = Recorded(
-            entry, noEffect: edit.noEffect(of: record, isForEveryChannel: isForEveryChannel))
+            entry: entry, noEffect: edit.noEffect(of: record, isForEveryChannel: isForEveryChannel))
         if record.state == .shown { return recorded }
         let person = edit.person
         try reconsider(edit.subject.id, as: person, because: .consentChanged, at: edit.now)
@@ -164,13 +165,8 @@ extension StepContext {
 }
 
 extension ConsentBody.State {
-    fileprivate var ledgerState: ConsentRecord.State {
-        switch self {
-        case .given: .given
-        case .refused: .refused
-        case .shown: .shown
-        }
-    }
+    /// Its name is the same.
+    var ledgerState: ConsentRecord.State { ConsentRecord.State(rawValue: rawValue)! }
 }
 
 /// When something was said: from when it counts, and what was stated where that is a later time. A phone's clock may be

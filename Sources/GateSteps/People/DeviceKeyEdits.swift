@@ -131,7 +131,7 @@ extension StepContext {
             .deviceKey(record, proof: .right, by: .init(event: .promote)), of: person.subject.id, by: caller,
             at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
-        for notice in notices { try enqueue(notice, at: now) }
+        for notice in notices { try enqueue(notice, of: person, at: now) }
         return .right { [state = record.state] in
             KeyChangedAnswer(key: key.hexadecimal, state: state, trail: $0[trail])
         }
@@ -161,14 +161,14 @@ extension StepContext {
             transition.publicKeyMAC = mark
             try revokeOthers(with: mark, than: key, of: person, by: caller, at: now)
         }
-        var notices: [KeyReplacementNotice] = []
+        var notices: [DeliveryDraft] = []
         if next == .active {
             try requireUncompromised(record.publicKey, record.sealingSuite)
             notices = try deactivateOthers(than: record, of: person, by: caller, at: now)
         }
         let trail = try change(record, to: next, for: transition, by: caller, at: now)
         try reconsider(person.subject, because: .keyChanged, at: now)
-        for notice in notices { try enqueue(notice, at: now) }
+        for notice in notices { try enqueue(notice, of: person, at: now) }
         return { KeyChangedAnswer(key: key.hexadecimal, state: next.rawValue, trail: $0[trail]) }
     }
 
@@ -285,8 +285,8 @@ extension StepContext {
     /// - Returns: What the holders of the others are told.
     private func deactivateOthers(
         than key: DeviceKeyRecord, of person: RecipientSnapshot, by caller: CallerName, at now: Instant
-    ) throws -> [KeyReplacementNotice] {
-        var notices: [KeyReplacementNotice] = []
+    ) throws -> [DeliveryDraft] {
+        var notices: [DeliveryDraft] = []
         for other in try memory.deviceKeys(of: key.subject, device: key.device)
         where other.key != key.key && KeyState(rawValue: other.state) == .active {
             if let notice = try announceReplacement(of: other, of: person, at: now) { notices.append(notice) }
@@ -339,24 +339,8 @@ extension DeviceKeyRecord {
 
 extension PersonChange.KeyTransition {
     init(_ event: KeyEvent, because cause: KeyCause) {
-        let event: Event =
-            switch event {
-            case .promote: .promote
-            case .suspend: .suspend
-            case .resume: .resume
-            case .deactivate: .deactivate
-            case .revoke: .revoke
-            case .destroy: .destroy
-            }
-        let cause: Cause? =
-            switch cause {
-            case .compromised: .compromised
-            case .lost: .lost
-            case .retired: .retired
-            case .rotation: .rotation
-            case .request, .found: nil
-            }
-        self.init(event: event, cause: cause)
+        // Their names are the same. A cause without one is no more than that a caller asked.
+        self.init(event: Event(rawValue: event.rawValue)!, cause: Cause(rawValue: cause.rawValue))
     }
 }
 

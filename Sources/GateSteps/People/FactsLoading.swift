@@ -4,6 +4,7 @@ package import CompliancePolicy
 package import GateVocabulary
 import KeyLifecycle
 package import GateRecords
+import SendPlanning
 
 /// Derives the facts of a decision from the stored records.
 ///
@@ -34,43 +35,23 @@ package struct FactsLoading {
         package var decidedBefore: SendID?
         /// Whether it is in shadow, where caps count what they would have let through.
         package var isShadow = false
-
-        package init(
-            request: AttestedRequest, terms: RequestTerms, expiry: Instant, due: Instant, params: ParamsFact,
-            fallback: FallbackFact, repetition: RepetitionFact, decidedBefore: SendID? = nil,
-            isShadow: Bool = false
-        ) {
-            type = request.type
-            channel = request.channel
-            rule = terms.rule
-            needs = terms.needs
-            self.expiry = expiry
-            self.due = due
-            self.params = params
-            self.fallback = fallback
-            self.repetition = repetition
-            self.decidedBefore = decidedBefore
-            self.isShadow = isShadow
-        }
-    }
-
-    /// Facts of a send that reaches no destination: the recipient is unknown, or has no destination on the channel.
-    package func facts(
-        _ common: Common, person: RecipientSnapshot?, without destination: DestinationFact,
-        in store: some RecordReading
-    ) throws -> Facts {
-        var facts = Facts()
-        try add(common, of: person, in: store, to: &facts)
-        facts.destination = destination
-        return facts
     }
 
     /// Facts for one destination; sizes are added when the payload is composed.
-    package func facts(
-        _ common: Common, person: RecipientSnapshot, destination: Destination, in store: some RecordReading
+    ///
+    /// - Parameters:
+    ///   - destination: `nil` where the recipient is unknown, or has none on the channel.
+    ///   - missing: What is known in its place.
+    func facts(
+        _ common: Common, person: RecipientSnapshot?, destination: Destination?,
+        orElse missing: DestinationFact = .unknown, in store: some RecordReading
     ) throws -> Facts {
         var facts = Facts()
         try add(common, of: person, in: store, to: &facts)
+        guard let person, let destination else {
+            facts.destination = missing
+            return facts
+        }
         let channel = common.channel
         let needs = common.needs
         facts.destination = destination.fact

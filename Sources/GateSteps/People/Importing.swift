@@ -3,6 +3,7 @@ package import CanonicalJSON
 import CompliancePolicy
 import GateRecords
 package import GateVocabulary
+import SendPlanning
 package import WireProtocol
 
 /// What a line of an import came to.
@@ -164,12 +165,10 @@ extension StepContext {
             for violation in refusal.violations {
                 result.refused.append(
                     ImportRefusal(
-                        pointer.appending(violation.pointer ?? .root), refusal.name,
-                        violation.message))
+                        pointer.appending(violation.pointer ?? .root), refusal.name, violation.message))
             }
             if refusal.violations.isEmpty {
-                result.refused.append(
-                    ImportRefusal(pointer, refusal.name, refusal.message))
+                result.refused.append(ImportRefusal(pointer, refusal.name, refusal.message))
             }
         }
     }

@@ -10,21 +10,16 @@ import SendPlanning
 // `channels.yaml` names, decided like any other.
 
 extension StepContext {
-    /// A notice that was decided and recorded; ``enqueue(_:at:)`` puts it in the outbox.
-    struct KeyReplacementNotice {
-        fileprivate var draft: DeliveryDraft
-        fileprivate var person: RecipientSnapshot
-    }
-
     /// Decides the notice to a key that is about to be replaced. It is recorded while the key is still in use, so that the
     /// entry's facts are those of its place in the trail.
     ///
     /// A key that was revoked or suspended is not in use, so it is told nothing: its holder may be a thief.
     ///
-    /// - Returns: `nil` where the policy names no type for it, and where the device is gone or must get nothing.
+    /// - Returns: What is enqueued once everything that waited was decided again: a replaced key still opens it. `nil` where the
+    ///   policy names no type for it, and where the device is gone or must get nothing.
     func announceReplacement(
         of key: DeviceKeyRecord, of person: RecipientSnapshot, at now: Instant
-    ) throws -> KeyReplacementNotice? {
+    ) throws -> DeliveryDraft? {
         guard let name = policy.bundle.channels.deviceKeyAge?.replacementNotice,
             let type = policy.type(name),
             let destination = person.destination(tagged: key.device, on: .push)
@@ -35,17 +30,12 @@ extension StepContext {
             notice.send, of: type, on: .push, as: [draft], to: person,
             requestID: "key-replaced-\(notice.send.uuidText)", isHeldBack: true, at: now)
         switch draft.decision.outcome {
-        case .forward: return KeyReplacementNotice(draft: draft, person: person)
+        case .forward: return draft
         case .reject, .suppress: return nil
         case .defer, .digest:
             // One that waited would be sealed when it is due, and then to the key that replaced this one. `BundleChecker`
             // wants a security type without a time, quiet hours that security passes, and no cap on it.
             preconditionFailure("the notice to a replaced key was put off: \(draft.decision.reason)")
         }
-    }
-
-    /// Puts a notice in the outbox, once everything that waited was decided again: a replaced key still opens it.
-    func enqueue(_ notice: KeyReplacementNotice, at now: Instant) throws {
-        try enqueue(notice.draft, of: notice.person, at: now)
     }
 }

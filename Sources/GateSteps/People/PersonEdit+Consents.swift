@@ -2,6 +2,7 @@ import BundleModel
 import CompliancePolicy
 import GateRecords
 import GateVocabulary
+import SendPlanning
 import WireProtocol
 
 /// Consents and choices are edited together: what changes one changes the other in the same edit (SG-0007).

@@ -2,6 +2,7 @@ import BundleModel
 import CompliancePolicy
 package import GateVocabulary
 import GateRecords
+import SendPlanning
 package import WireProtocol
 
 /// What is reported of a person's choices.
@@ -83,7 +84,7 @@ extension StepContext {
                         : person.addresses.filter { $0.tag == destination }
             let last = try shareNo(
                 category, at: places, besides: person.subject.id, by: caller, saidAt: choice.at, at: now)
-            if let last { return Recorded(last, isUnfinished: true) }
+            if let last { return Recorded(entry: last, isUnfinished: true) }
         }
         // An objection names no channel and holds for all of them, in this one transaction.
         return try choose(
@@ -104,13 +105,13 @@ extension StepContext {
         }
         let person = edit.person
         try reconsider(edit.subject.id, as: person, because: .preferenceChanged, at: edit.now)
-        guard edit.changesConsentsOrChoices else { return Recorded(entry, noEffect: .alreadySo) }
+        guard edit.changesConsentsOrChoices else { return Recorded(entry: entry, noEffect: .alreadySo) }
         // What was switched off elsewhere before says nothing of what was sent here.
         if choice.state.isOff, choice.at == edit.now {
             try recordDisabling(
                 by: .preference, of: choice.scope, on: channels, at: choice.destination,
                 from: edit.before.person, to: person, at: edit.now)
         }
-        return Recorded(entry)
+        return Recorded(entry: entry)
     }
 }

@@ -2,6 +2,7 @@ import BundleModel
 import CompliancePolicy
 package import GateVocabulary
 import GateRecords
+package import SendPlanning
 
 /// Whether a choice has its effect, and if not, why not, as the gates that decide sends say.
 package struct PreferenceEffect {
@@ -14,7 +15,9 @@ package struct PreferenceEffect {
     package var remedy: Sentence.Remedy?
     /// What a type needs consent to besides its category, where that is what is missing.
     package var purpose: Purpose?
+}
 
+extension PreferenceEffect {
     /// - Parameter destination: `nil` for the account, whose row speaks for all its destinations: it is on while it is
     ///   on at one of them.
     package init(
@@ -63,17 +66,6 @@ package struct PreferenceEffect {
                 isOn: false, why: reason.rawValue, detail: obstacle.detail,
                 remedy: Self.remedy(reason, at: obstacle.place), purpose: obstacle.purpose)
         }
-    }
-
-    private init(
-        isOn: Bool, why: String, detail: Detail? = nil, remedy: Sentence.Remedy? = nil,
-        purpose: Purpose? = nil
-    ) {
-        self.isOn = isOn
-        self.why = why
-        self.detail = detail
-        self.remedy = remedy
-        self.purpose = purpose
     }
 
     /// A scope is a category, or a type that has one.

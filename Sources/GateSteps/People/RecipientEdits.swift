@@ -24,13 +24,13 @@ extension StepContext {
             .recipient(recipient, action: earlier == nil ? .registered : .updated), of: subject.id,
             by: caller,
             at: now)
-        guard let before else { return Recorded(trail) }
+        guard let before else { return Recorded(entry: trail) }
         let after = try person(user)
         try reconsider(subject.id, as: after, because: .recipientChanged, at: now)
         if before.record.pushEnabled, !recipient.pushEnabled {
             try recordDisabling(by: .pushSwitch, on: [.push], at: nil, from: before, to: after, at: now)
         }
-        return Recorded(trail)
+        return Recorded(entry: trail)
     }
 
     /// Erases a person: removes everything stored about them and takes their waiting messages out. The trail keeps a
@@ -41,7 +41,7 @@ extension StepContext {
         }
         for row in try memory.outbox(of: subject.id) { try apply(.erased, to: recall(row), at: now) }
         memory.eraseSubject(subject.id)
-        return Recorded(try record(ErasureEntry(subject: subject.id, caller: caller), at: now))
+        return Recorded(entry: try record(ErasureEntry(subject: subject.id, caller: caller), at: now))
     }
 
     package func putDevice(
@@ -80,7 +80,7 @@ extension StepContext {
         if earlier?.osPermission == .granted, device.osPermission == .denied {
             try recordDisabling(by: .osPermission, on: [.push], at: tag, from: person, to: after, at: now)
         }
-        return Recorded(trail)
+        return Recorded(entry: trail)
     }
 
     package func removeDevice(
@@ -92,7 +92,7 @@ extension StepContext {
             throw Problem(.notFound, detail: "the recipient has no device of this name")
         }
         try withdrawWaiting(for: tag, of: person, at: now)
-        return Recorded(try record(.deviceRemoved(tag), of: person.subject.id, by: caller, at: now))
+        return Recorded(entry: try record(.deviceRemoved(tag), of: person.subject.id, by: caller, at: now))
     }
 
     package func putAddress(
@@ -137,7 +137,7 @@ extension StepContext {
         }
         try reconsider(person.subject, because: .recipientChanged, at: now)
         try contest.older.forEach { try self.contest($0, by: caller, at: now) }
-        return Recorded(trail)
+        return Recorded(entry: trail)
     }
 
     package func removeAddress(
@@ -148,7 +148,8 @@ extension StepContext {
             throw Problem(.notFound, detail: "the recipient has no address of this name")
         }
         try leave(address, of: person, at: now)
-        return Recorded(try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
+        return Recorded(
+            entry: try record(.addressRemoved(address.tag), of: person.subject.id, by: caller, at: now))
     }
 
     /// Takes out the messages that wait for an address which is a person's no more, and remembers how newly it was verified: an older
@@ -196,7 +197,7 @@ extension StepContext {
             .permissionPrompt(prompt, action: earlier == nil ? .prompted : .answered), of: person.subject.id,
             by: caller, at: now)
         if body.answer != nil { try reconsider(person.subject, because: .recipientChanged, at: now) }
-        return Recorded(trail)
+        return Recorded(entry: trail)
     }
 
     // MARK: What the edits share

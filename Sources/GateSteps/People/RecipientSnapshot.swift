@@ -2,6 +2,7 @@ package import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 package import GateRecords
+package import SendPlanning
 
 /// A registered person as they are in the transaction that decides.
 ///
@@ -182,59 +183,12 @@ package struct RecipientWithLedger {
     }
 }
 
-/// One device or one address.
-///
-/// The list it is in and its place there: a record has many references, and is looked at for a few of its members.
-package enum Destination: Sendable {
-    case device([DeviceRecord], Int)
-    case address([AddressRecord], Int)
-
-    package var tag: Tag {
-        switch self {
-        case .device(let devices, let place): devices[place].tag
-        case .address(let addresses, let place): addresses[place].tag
-        }
-    }
-
-    package var id: DestinationID {
-        switch self {
-        case .device(let devices, let place): devices[place].id
-        case .address(let addresses, let place): addresses[place].id
-        }
-    }
-
-    package var device: DeviceRecord? {
-        if case .device(let devices, let place) = self { devices[place] } else { nil }
-    }
-
-    package var address: AddressRecord? {
-        if case .address(let addresses, let place) = self { addresses[place] } else { nil }
-    }
-
-    /// How this destination stands, for gate 5.
-    package var fact: DestinationFact {
-        switch self {
-        case .device(let devices, let place): devices[place].isActive ? .active : .inactive
-        case .address(let addresses, let place):
-            addresses[place].verifiedAt == nil
-                ? .unverified : addresses[place].contestedAt == nil ? .active : .contested
-        }
-    }
-
-    /// Zones to read quiet hours in, the device's first.
-    package func timeZones(account: String?) -> [String?] {
-        switch self {
-        case .device(let devices, let place): [devices[place].timeZone, account]
-        case .address: [nil, account]
-        }
-    }
-}
-
 extension RecipientState {
+    package func choice(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceRecord? {
+        preferences.first { $0.scope == scope && $0.channel == channel && $0.destination == destination }
+    }
+
     func preference(_ scope: String, _ channel: Channel, at destination: Tag?) -> PreferenceState {
-        let choice = preferences.first {
-            $0.scope == scope && $0.channel == channel && $0.destination == destination
-        }
-        return choice?.state ?? .default
+        choice(scope, channel, at: destination)?.state ?? .default
     }
 }

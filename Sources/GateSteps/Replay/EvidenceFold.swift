@@ -312,8 +312,9 @@ extension EvidenceFold {
         due: Instant, again send: SendID? = nil, inShadow isShadow: Bool = false
     ) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: request, terms: terms, expiry: expiry, due: due,
-            params: recorded.params ?? .invalid, fallback: recorded.fallback ?? .mismatch,
+            type: request.type, channel: request.channel, rule: terms.rule, needs: terms.needs,
+            expiry: expiry, due: due, params: recorded.params ?? .invalid,
+            fallback: recorded.fallback ?? .mismatch,
             repetition: recorded.repetition ?? .first, decidedBefore: send, isShadow: isShadow)
     }
 
@@ -322,11 +323,8 @@ extension EvidenceFold {
         orElse missing: DestinationFact = .unknown, of person: RecipientSnapshot?,
         under policy: CompiledPolicy
     ) throws -> Facts {
-        let loading = FactsLoading(policy: policy, now: recorded.now ?? .longAgo)
-        if let person, let destination {
-            return try loading.facts(common, person: person, destination: destination, in: self)
-        }
-        return try loading.facts(common, person: person, without: missing, in: self)
+        try FactsLoading(policy: policy, now: recorded.now ?? .longAgo)
+            .facts(common, person: person, destination: destination, orElse: missing, in: self)
     }
 
     private func compare(

@@ -60,9 +60,7 @@ extension GateMemory {
                 if !state.consentsInForce.isWithdrawn(scope, since: restoredAt) {
                     try withdraw(scope, of: person, at: now)
                 }
-                let choice = state.preferences.first {
-                    $0.scope == category.rawValue && $0.channel == channel && $0.destination == nil
-                }
+                let choice = state.choice(category.rawValue, channel, at: nil)
                 if choice.map({ $0.state.isOff && $0.stands(againstNoSaidAt: restoredAt) }) != true {
                     try switchOff(category, on: channel, of: subject, at: now)
                 }

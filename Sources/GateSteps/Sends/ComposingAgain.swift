@@ -26,12 +26,12 @@ extension StepContext {
             throw row.damaged("the recorded facts are not an object")
         }
         let composer = SendComposer(
-            self, material: material, under: policy.terms(of: row.request),
+            step: self, now: now, material: material, terms: policy.terms(of: row.request),
             paramsCheck: ParamsCheck(
                 material.params, deepLink: material.deepLink, of: row.request.type, under: policy),
             fallback: try Facts(json: recordedFacts).fallback ?? .mismatch,
             repetition: try memory.repetition(of: row.eventTag, to: row.subject, besides: row.send),
-            telling: row.eventTag, isAgain: true, at: now)
+            eventTag: row.eventTag, isAgain: true)
         return try composer.decide(for: destination, of: person, as: row.message, due: due)
     }
 

@@ -46,12 +46,11 @@ package final class ConsideredSend: Sendable {
                 replacing: fallback == .replacesOwnSend ? request.fallbackFor : nil)
         }
         let composer = SendComposer(
-            step,
+            step: step, now: now,
             material: Self.material(
                 request, saying: params, as: attested, of: type, to: person, send: send, at: now),
-            under: terms, paramsCheck: paramsCheck,
-            fallback: fallback, repetition: repetition ?? .first, telling: eventTags[request.channel],
-            inShadow: isShadow, at: now)
+            terms: terms, paramsCheck: paramsCheck, fallback: fallback, repetition: repetition ?? .first,
+            eventTag: eventTags[request.channel], isShadow: isShadow)
         self.person = person
         self.send = send
         self.paramsCheck = paramsCheck

@@ -1,6 +1,6 @@
 package import GateVocabulary
-package import GateRecords
-import SendPlanning
+import GateRecords
+package import SendPlanning
 
 /// One destination of a send, decided and composed, not yet written anywhere.
 ///
@@ -19,7 +19,6 @@ package final class DeliveryDraft: Sendable {
     let expiresAt: Instant
     /// ``SendMaterial/bytes`` of one that goes later; empty for every other.
     let waitingContent: [UInt8]
-    package let key: DeviceKeyRecord?
     /// What it tells, for a type that is told once.
     let eventTag: Tag?
     /// The unsubscribe link that it carries.
@@ -27,7 +26,7 @@ package final class DeliveryDraft: Sendable {
 
     init(
         destination: Destination?, facts: Facts, decision: Decision, plan: DeliveryPlan?,
-        message: MessageID?, of material: borrowing SendMaterial, key: DeviceKeyRecord?, eventTag: Tag?,
+        message: MessageID?, of material: borrowing SendMaterial, eventTag: Tag?,
         link: UnsubscribeLink?
     ) {
         self.destination = destination
@@ -44,7 +43,6 @@ package final class DeliveryDraft: Sendable {
             case .defer, .digest: material.bytes
             case .forward, .suppress, .reject: []
             }
-        self.key = key
         self.eventTag = eventTag
         self.link = link
     }

@@ -37,13 +37,11 @@ extension StepContext {
     ) throws -> (send: SendID, composer: SendComposer) {
         let request = AttestedRequest(caller: .gateway, type: type.id, channel: .push, critical: false)
         let material = SendMaterial(
-            send: try identifiers.newSendID(at: now), request: request, params: [:], sentAt: now,
-            expiresAt: now.advanced(bySeconds: type.ttlSeconds),
-            ttlFromDueSeconds: type.ttlCountsFrom == .due ? type.ttlSeconds : nil)
+            send: try identifiers.newSendID(at: now), request: request, of: type, sentAt: now)
         let composer = SendComposer(
-            self, material: material, under: policy.terms(of: request),
+            step: self, now: now, material: material, terms: policy.terms(of: request),
             paramsCheck: ParamsCheck(material.params, of: type.id, under: policy), fallback: .notFallback,
-            repetition: .first, at: now)
+            repetition: .first)
         return (material.send, composer)
     }
 }

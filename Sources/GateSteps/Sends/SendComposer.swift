@@ -16,39 +16,23 @@ struct SendComposer {
     let material: SendMaterial
     /// What the policy says about the send's request.
     let terms: RequestTerms
-    package let paramsCheck: ParamsCheck
+    let paramsCheck: ParamsCheck
     let fallback: FallbackFact
     let repetition: RepetitionFact
     /// What it tells, for a type that is told once.
-    let eventTag: Tag?
+    var eventTag: Tag?
     /// Whether the send was decided before and is looked at again.
-    let isAgain: Bool
-    let isShadow: Bool
-
-    init(
-        _ step: StepContext, material: SendMaterial, under terms: RequestTerms, paramsCheck: ParamsCheck,
-        fallback: FallbackFact, repetition: RepetitionFact, telling eventTag: Tag? = nil,
-        isAgain: Bool = false, inShadow isShadow: Bool = false, at now: Instant
-    ) {
-        self.step = step
-        self.now = now
-        self.material = material
-        self.terms = terms
-        self.paramsCheck = paramsCheck
-        self.fallback = fallback
-        self.repetition = repetition
-        self.eventTag = eventTag
-        self.isAgain = isAgain
-        self.isShadow = isShadow
-    }
+    var isAgain = false
+    var isShadow = false
 
     private var policy: CompiledPolicy { step.policy }
     private var loading: FactsLoading { FactsLoading(policy: step.policy, now: now) }
 
     private func common(expiry: Instant, due: Instant) -> FactsLoading.Common {
         FactsLoading.Common(
-            request: material.request, terms: terms, expiry: expiry, due: due,
-            params: paramsCheck.fact, fallback: fallback, repetition: repetition,
+            type: material.request.type, channel: material.request.channel, rule: terms.rule,
+            needs: terms.needs, expiry: expiry, due: due, params: paramsCheck.fact, fallback: fallback,
+            repetition: repetition,
             decidedBefore: isAgain ? material.send : nil, isShadow: isShadow)
     }
 
@@ -57,12 +41,12 @@ struct SendComposer {
         without missing: DestinationFact, for person: RecipientSnapshot?
     ) throws -> DeliveryDraft {
         let facts = try loading.facts(
-            common(expiry: material.expiresAt, due: now), person: person, without: missing,
+            common(expiry: material.expiresAt, due: now), person: person, destination: nil, orElse: missing,
             in: step.memory)
         let decision = CompliancePolicy.decide(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: nil, facts: facts, decision: decision, plan: nil, message: nil, of: material,
-            key: nil, eventTag: nil, link: nil)
+            eventTag: nil, link: nil)
     }
 
     /// - Parameters:
@@ -96,9 +80,13 @@ struct SendComposer {
     ) throws -> DeliveryDraft {
         // By themselves: a closure below that named a property would take a copy of the whole composer.
         let (now, category, settings) = (now, terms.type?.category, step.settings)
-        var key: DeviceKeyRecord?
+        var key: SealingKey?
         if terms.needs?.deviceKey == true, case .device = destination {
-            key = person.state.sealingKey(of: destination.tag).record
+            key = try person.state.sealingKey(of: destination.tag).record.map {
+                SealingKey(
+                    id: $0.key, suite: try $0.sealingSuite, publicKey: $0.publicKey,
+                    rotateBy: rotationTime(of: $0))
+            }
         }
         // A send that its caller may not make is not composed, and a text that cannot be written has no size: the gate that
         // gives the reason comes before the size gate.
@@ -114,7 +102,7 @@ struct SendComposer {
         let channel = material.request.channel
         var link: UnsubscribeLink?
         let plan = ContentPlan(
-            material, saying: content, to: try profile(of: destination, key: key), as: message,
+            material, saying: content, to: destination, sealedTo: key, as: message,
             ownCollapse: person.subject.tag(.collapseKey, "message:" + message.uuidText),
             // The one-tap way out that S1 asks for inside every marketing and social push. A text message is answered with
             // a word instead.
@@ -130,12 +118,8 @@ struct SendComposer {
         let decision = plan.decision(given: facts, under: terms.rule, of: policy)
         return DeliveryDraft(
             destination: destination, facts: facts, decision: decision, plan: plan.delivery(for: decision),
-            message: decision.outcome.isPromise ? message : nil, of: material, key: key, eventTag: eventTag,
+            message: decision.outcome.isPromise ? message : nil, of: material, eventTag: eventTag,
             link: link)
-    }
-
-    private func profile(of destination: Destination, key: DeviceKeyRecord?) throws -> DestinationProfile {
-        try destination.profile(key: key, rotatedBy: key.flatMap { rotationTime(of: $0) })
     }
 
     /// When a key is to be replaced; `nil` while the app is not told yet.

@@ -55,7 +55,7 @@ extension StepContext {
         if let same = receipts.first(where: {
             $0.event == body.event.eventKind && $0.at == body.at && $0.reason == word
         }), let index = same.entryIndex {
-            return Recorded(try reference(toEntry: index), isReplayed: true)
+            return Recorded(entry: try reference(toEntry: index), isReplayed: true)
         }
         try refuseReceipt(of: send, at: tag, known: known)
         // However much an app reports of its user, a provider's receipt is still accepted.
@@ -93,7 +93,7 @@ extension StepContext {
                 tag, of: subject, seenBy: min(body.at, leftAt ?? send.receivedAt), by: caller, at: now)
         }
         if !body.event.eventKind.mayHaveArrived { try failedEverywhere(send, at: now) }
-        return Recorded(trail)
+        return Recorded(entry: trail)
     }
 
     /// Refuses a receipt for a message that never left: one that was refused or suppressed, waits here untried, went into a

@@ -2,6 +2,7 @@ import BundleModel
 package import CompliancePolicy
 package import GateVocabulary
 import GateRecords
+import SendPlanning
 import WireProtocol
 
 /// What a link can do: switch its one category off at its one destination, and take that back once.
@@ -242,7 +243,7 @@ package struct LinkTarget {
         let place = destination?.device?.isActive == false ? nil : destination?.tag
         let choice = Self.choice(of: link, at: place, in: person.person.state)
         let choices = try choice.map { choice in
-            try store.preferenceHistory(of: link.subject).filter { $0.isAbout(choice) }
+            try store.preferenceHistory(of: link.subject).filter { $0.isSameChoice(as: choice) }
         }
         return LinkTarget(
             link: link, person: person, place: place, mutes: try store.mutes(by: link.id),
@@ -343,7 +344,7 @@ extension ActRules {
     func requireUndo(
         _ choice: PreferenceRecord, after history: [PreferenceRecord], of state: RecipientState
     ) throws {
-        guard let mute = history.last(where: { $0.isAbout(choice) }), mute.isMute,
+        guard let mute = history.last(where: { $0.isSameChoice(as: choice) }), mute.isMute,
             UnsubscribeLink.isUndoable(from: mute.at, at: now)
         else {
             throw Problem(
@@ -373,7 +374,7 @@ extension PreferenceRecord {
         let isStanding = state.drifts.contains {
             $0.action == .suppressed && $0.device == destination && $0.category?.rawValue == scope
         }
-        let history = history.filter { $0.isAbout(self) }.prefix { $0 != self }
+        let history = history.filter { $0.isSameChoice(as: self) }.prefix { $0 != self }
         var earlier = history.last
         if let newest = earlier, newest.source == .driftAudit, !(newest.isSuppression && isStanding) {
             // An audit suppresses only what is on, so an off among these is a mute that was taken back.
@@ -401,10 +402,6 @@ extension PreferenceRecord {
 
     /// Whether it brings back what a mute took the place of (``StepContext/undoMute(_:at:)``).
     fileprivate var isUndo: Bool { !state.isOff && source != .driftAudit && caller == .gateway }
-
-    fileprivate func isAbout(_ other: PreferenceRecord) -> Bool {
-        scope == other.scope && channel == other.channel && destination == other.destination
-    }
 }
 
 extension PreferenceSource {

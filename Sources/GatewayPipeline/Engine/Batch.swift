@@ -6,6 +6,7 @@ package import GateVocabulary
 import OpenSSLCrypto
 import GateRecords
 import SealedFormat
+import SendPlanning
 
 /// Steps that are committed together, each seeing what those before it did.
 ///
@@ -23,7 +24,7 @@ package final class Batch {
     /// The step of each of the memory's changes.
     private var steps: [StepNumber] = []
     /// Bodies that are being sealed or signed.
-    private var tickets: [(step: StepNumber, pending: PendingBody, ticket: SealerPool.Ticket)] = []
+    private var tickets: [(step: StepNumber, pending: DeliveryPlan, ticket: SealerPool.Ticket)] = []
     private let completing = DispatchGroup()
     /// Offers of earlier batches that a step of this one asked for.
     private var recalled: [MessageID: MessageOffer] = [:]

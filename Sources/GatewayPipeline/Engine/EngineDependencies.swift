@@ -75,21 +75,24 @@ extension EngineDependencies {
     /// Has a body completed on another thread: sealed or signed by the origin key, and filled with what comes of it.
     ///
     /// - Parameter group: The bodies that are waited for together.
-    func complete(_ pending: PendingBody, in group: DispatchGroup) -> SealerPool.Ticket {
+    func complete(_ plan: DeliveryPlan, in group: DispatchGroup) -> SealerPool.Ticket {
         sealers.submit(in: group) { [keys] sealer in
             let origin = try keys.origin()
-            switch pending.order {
-            case .seal(let order, let recipient):
-                return try pending.body(
+            switch plan.order {
+            case .seal(let order):
+                let recipient = DevicePublicKey(
+                    validatedBefore: order.key.publicKey, suite: order.key.suite)
+                return try plan.filled(
                     with: sealer.seal(
                         order.content, to: try DeviceSealingKey(recipient), purpose: order.purpose,
                         app: order.app, device: order.device, keyID: order.key.id,
                         messageID: order.message, expiresAt: order.expiresAt, origin: origin))
             case .sign(let order):
-                return try pending.body(
+                return try plan.filled(
                     with: origin.mark(
                         order.content, app: order.app, device: order.device, messageID: order.message,
                         expiresAt: order.expiresAt))
+            case nil: preconditionFailure("a body that needs no origin key waits for one")
             }
         }
     }

@@ -224,13 +224,10 @@ struct GatewayReading {
         guard let person = try RecipientSnapshot.load(user, from: store) else {
             throw Problem(.notFound, detail: "nobody of this name is registered")
         }
-        let newest = try store.preferences(of: person.subject.id)
         let words = Explanation(policy.sentences(in: query.locale))
         var rows: [PreferencesAnswer.Row] = []
         func add(_ scope: String, _ channel: Channel, _ destination: Destination?) {
-            let record = newest.first {
-                $0.scope == scope && $0.channel == channel && $0.destination == destination?.tag
-            }
+            let record = person.state.choice(scope, channel, at: destination?.tag)
             let effect = PreferenceEffect(
                 scope: scope, channel: channel, destination: destination, person: person,
                 facts: FactsLoading(policy: policy, now: now))
@@ -254,9 +251,7 @@ struct GatewayReading {
             for channel in Channel.allCases where type.body[channel] != .never {
                 add(type.id.text, channel, nil)
                 for destination in person.destinations(on: channel)
-                where newest.contains(where: {
-                    $0.scope == type.id.text && $0.channel == channel && $0.destination == destination.tag
-                }) {
+                where person.state.choice(type.id.text, channel, at: destination.tag) != nil {
                     add(type.id.text, channel, destination)
                 }
             }

@@ -2,6 +2,7 @@ import BundleModel
 package import CanonicalJSON
 package import CompliancePolicy
 package import GateVocabulary
+import GateRecords
 import PayloadComposition
 import SealedFormat
 
@@ -9,7 +10,9 @@ import SealedFormat
 /// that its size is a fact before anything is decided.
 package struct ContentPlan: Sendable {
     package let message: MessageID
-    package let destination: DestinationProfile
+    private let destination: Destination
+    /// `nil` when there is no usable one.
+    private let key: SealingKey?
     package let sizes: PayloadSizes
     /// How strongly the decision will ask to interrupt, should it let the send pass.
     package let interruption: Interruption
@@ -32,8 +35,8 @@ package struct ContentPlan: Sendable {
     ///   - unsubscribeLink: Put in where the category asks for one (S1). Asked whether the body may leave; of one that goes
     ///     nowhere only the length counts, so any text as long as a link will do.
     package init(
-        _ material: borrowing SendMaterial, saying content: SendContent?, to destination: DestinationProfile,
-        as message: MessageID, ownCollapse: @autoclosure () -> Tag,
+        _ material: borrowing SendMaterial, saying content: SendContent?, to destination: Destination,
+        sealedTo key: SealingKey?, as message: MessageID, ownCollapse: @autoclosure () -> Tag,
         unsubscribeLink: (_ mayLeave: Bool) -> CountedText?,
         facts: inout Facts, under terms: borrowing RequestTerms, of policy: CompiledPolicy
     ) {
@@ -64,12 +67,12 @@ package struct ContentPlan: Sendable {
                 material, message: message, closedCollapse: closedCollapse,
                 interruption: interruption, privacy: facts.privacy, composedAt: now,
                 unsubscribeLink: { unsubscribeLink(preview.outcome == .forward) },
-                rotateKeyBy: destination.key?.rotateBy, of: policy)
+                rotateKeyBy: key?.rotateBy, of: policy)
             {
-                let (target, canBeSealed) = destination.target
+                let target = destination.target(suite: key?.suite ?? .p256)
                 for form in forms where onlyForm == nil || form == onlyForm {
                     // A send that does not go now is not composed; only its size is computed.
-                    if preview.outcome == .forward, form == preview.form, form != .sealed || canBeSealed {
+                    if preview.outcome == .forward, form == preview.form, form != .sealed || key != nil {
                         payload = try? compose(notification, for: target, as: form)
                         sizes[form] = payload?.byteCount
                     } else {
@@ -78,7 +81,7 @@ package struct ContentPlan: Sendable {
                 }
             }
         }
-        self.destination = destination
+        (self.destination, self.key) = (destination, key)
         self.payload = payload
         self.sizes = sizes
         facts.sizes = sizes == PayloadSizes() ? nil : sizes
@@ -111,16 +114,16 @@ package struct ContentPlan: Sendable {
             preconditionFailure("a form that was not composed (\(decision.form)) passed the size gate")
         }
         return DeliveryPlan(
-            message: message, destination: destination.tag, form: decision.form, interruption: interruption,
-            headers: payload.headers, body: payload.body, byteCount: payload.byteCount,
+            message: message, headers: payload.headers, body: payload.body, byteCount: payload.byteCount,
             order: order(for: payload, as: decision.form))
     }
 
     private func order(for payload: ComposedPayload, as form: BodyForm) -> OriginOrder? {
         guard let content = payload.content else { return nil }
-        guard case .device(let device, _, _, let app, let key) = destination.kind else {
+        guard case .device(let devices, let place) = destination else {
             preconditionFailure("a push was composed for a destination that is no device")
         }
+        let (app, device) = (devices[place].app, devices[place].id)
         // That of an envelope and of a generic push is a class of its tier. The exact time of a sealed one is inside.
         let statedExpiry =
             form == .full
@@ -144,22 +147,20 @@ package struct ContentPlan: Sendable {
     }
 }
 
-extension DestinationProfile {
-    /// Where a payload goes, and whether a sealed one could. Without a key there is nothing to seal to, and the size of a
-    /// sealed body is still worth knowing: gate 11 then is the only one that objects.
-    fileprivate var target: (PayloadTarget, canBeSealed: Bool) {
-        switch kind {
-        case .phone: return (.sms, false)
-        case .mailbox: return (.email, false)
-        case .device(_, let platform, let provider, let app, let key):
-            let suite = key?.suite ?? .p256
-            let target: PayloadTarget =
-                switch (provider, platform) {
-                case (.expo, _): .expo(platform, suite: suite)
-                case (nil, .ios): .apns(topic: app, suite: suite)
-                case (nil, .android): .fcm(package: app, suite: suite)
-                }
-            return (target, key != nil)
+extension Destination {
+    /// Where a payload goes.
+    ///
+    /// - Parameter suite: That of the key. Without one there is nothing to seal to, and the size of a sealed body is still worth
+    ///   knowing, by any suite: gate 11 then is the only one that objects.
+    fileprivate func target(suite: SealingSuite) -> PayloadTarget {
+        switch self {
+        case .address(let addresses, let place): addresses[place].channel == .sms ? .sms : .email
+        case .device(let devices, let place):
+            switch (devices[place].provider, devices[place].platform) {
+            case (.expo, let platform): .expo(platform, suite: suite)
+            case (nil, .ios): .apns(topic: devices[place].app, suite: suite)
+            case (nil, .android): .fcm(package: devices[place].app, suite: suite)
+            }
         }
     }
 }

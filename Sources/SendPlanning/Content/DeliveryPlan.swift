@@ -6,9 +6,6 @@ package import SealedFormat
 /// from the decision to the thread that completes the body.
 package final class DeliveryPlan: Sendable {
     package let message: MessageID
-    package let destination: Tag
-    package let form: BodyForm
-    package let interruption: Interruption
     /// Provider headers as canonical JSON; an empty object where there are none.
     package let headers: [UInt8]
     package let body: PayloadBody
@@ -18,13 +15,9 @@ package final class DeliveryPlan: Sendable {
     package let order: OriginOrder?
 
     init(
-        message: MessageID, destination: Tag, form: BodyForm, interruption: Interruption, headers: [UInt8],
-        body: PayloadBody, byteCount: Int, order: OriginOrder?
+        message: MessageID, headers: [UInt8], body: PayloadBody, byteCount: Int, order: OriginOrder?
     ) {
         self.message = message
-        self.destination = destination
-        self.form = form
-        self.interruption = interruption
         self.headers = headers
         self.body = body
         self.byteCount = byteCount
@@ -69,7 +62,7 @@ package struct SignOrder: Sendable {
 
 /// What to seal, to whom, bound to what. Pure data: the sealer brings the origin key and the randomness.
 package struct SealOrder: Sendable {
-    package var key: DestinationProfile.SealingKey
+    package var key: SealingKey
     package var app: String
     package var device: DestinationID
     package var purpose: SealingPurpose

@@ -19,28 +19,14 @@ package struct SendMaterial: Hashable, Sendable {
     package var expiresAt: Instant
     /// The time to live of a type whose own counts from when it may go out; `nil` where it counts from arrival.
     package var ttlFromDueSeconds: Int64?
+}
 
-    package init(
-        send: SendID, request: AttestedRequest, params: JSONObject, deepLink: String? = nil,
-        locale: String? = nil,
-        collapse: Tag? = nil, sentAt: Instant, expiresAt: Instant, ttlFromDueSeconds: Int64? = nil
-    ) {
-        self.send = send
-        self.request = request
-        self.params = params
-        self.deepLink = deepLink
-        self.locale = locale
-        self.collapse = collapse
-        self.sentAt = sentAt
-        self.expiresAt = expiresAt
-        self.ttlFromDueSeconds = ttlFromDueSeconds
-    }
-
+extension SendMaterial {
     /// A send of a type: the type says when it ends, and from when its time to live counts.
     package init(
         send: SendID, request: AttestedRequest, params: JSONObject = [:], deepLink: String? = nil,
-        locale: String? = nil, collapse: Tag? = nil, of type: NotificationType?, ttlSeconds asked: Int64?,
-        sentAt now: Instant
+        locale: String? = nil, collapse: Tag? = nil, of type: NotificationType?,
+        ttlSeconds asked: Int64? = nil, sentAt now: Instant
     ) {
         let typeSeconds = type?.ttlSeconds ?? NotificationType.ttlSecondsMax
         let seconds = min(asked ?? typeSeconds, typeSeconds)
@@ -100,40 +86,18 @@ extension SendMaterial {
 
     package init(json: JSONObject) throws(JSONShapeError) {
         var members = JSONMembers(json, at: .root)
-        let request = try members.required("request", Self.object)
         self.init(
-            send: try members.required("send_id", Self.send),
-            request: try AttestedRequest(json: request, at: .root.appending("request")),
-            params: try members.required("params", Self.object),
+            send: try members.required("send_id", SendID.read(field:at:)),
+            request: try members.required("request", AttestedRequest.read(field:at:)),
+            params: try members.required("params") { value, pointer throws(JSONShapeError) in
+                try JSONMembers(value, at: pointer).object
+            },
             deepLink: try members.optional("deep_link", JSONShape.text),
             locale: try members.optional("locale", JSONShape.text),
-            collapse: try members.optional("collapse", Self.tag),
+            collapse: try members.optional("collapse", Tag.read(field:at:)),
             sentAt: try members.required("sent_at", JSONShape.instant),
             expiresAt: try members.required("expires_at", JSONShape.instant),
             ttlFromDueSeconds: try members.optional("ttl_from_due_seconds", JSONShape.integer))
         try members.refuseOthers()
-    }
-
-    private static func object(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError)
-        -> JSONObject
-    {
-        guard case .object(let object) = value else {
-            throw JSONShapeError(pointer, "expected an object, found \(value.shapeName)")
-        }
-        return object
-    }
-
-    private static func send(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> SendID {
-        guard let id = SendID(uuidText: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected a UUID in lower case")
-        }
-        return id
-    }
-
-    private static func tag(_ value: JSONValue, _ pointer: JSONPointer) throws(JSONShapeError) -> Tag {
-        guard let tag = Tag(hexadecimal: try JSONShape.text(value, pointer)) else {
-            throw JSONShapeError(pointer, "expected 32 lower-case hexadecimal digits")
-        }
-        return tag
     }
 }
