@@ -11,28 +11,21 @@ extension OccurrenceMeter<UInt32> {
     static func unknownPeers() -> UnknownPeerMeter { UnknownPeerMeter(keyCountMax: 1024, overflow: .max) }
 }
 
-/// Records how often a uid that belongs to no caller tried the socket.
-struct UnknownPeerOperation: EngineOperation {
-    /// The peer that tried last, as far as it is known.
-    let peer: Peer?
-    let count: UnknownPeerMeter.Count
-    let meter: UnknownPeerMeter
-    var lane = EngineLane.general
-
-    var caller: CallerName? { nil }
-
-    func perform(in batch: Batch) throws -> Completion {
-        let entry = UnknownPeerEntry(
-            user: count.key, count: count.count, group: peer?.credentials.groupID,
-            process: peer.map { Int($0.credentials.processID) }, listener: peer?.listener)
-        try batch.step { try $0.record(entry, at: $0.now()) }
-        return { _ in meter.committed(count) }
+extension Gateway {
+    /// Records how often a uid that belongs to no caller tried the socket.
+    ///
+    /// - Parameter peer: The one that tried last, as far as it is known.
+    func record(_ count: UnknownPeerMeter.Count, by peer: Peer?, in lane: EngineLane = .general) {
+        engine.submit(in: lane, refused: { [unknownPeers] _ in unknownPeers.refused(count) }) {
+            [unknownPeers] batch in
+            let entry = UnknownPeerEntry(
+                user: count.key, count: count.count, group: peer?.credentials.groupID,
+                process: peer.map { Int($0.credentials.processID) }, listener: peer?.listener)
+            try batch.step { try $0.record(entry, at: $0.now()) }
+            return { _ in unknownPeers.committed(count) }
+        }
     }
 
-    func refuse(_ failure: EngineFailure) { meter.refused(count) }
-}
-
-extension Gateway {
     /// Records the counts that are in no entry yet, once their minute is over.
     ///
     /// - Parameter isLast: Before the stop: every count, whatever its minute.
@@ -41,10 +34,10 @@ extension Gateway {
         // The last go before the stop, which is in that lane too.
         let lane: EngineLane = isLast ? .security : .general
         for count in unknownPeers.takeDue(at: uptime, isLast: isLast) {
-            engine.submit(UnknownPeerOperation(peer: nil, count: count, meter: unknownPeers, lane: lane))
+            record(count, by: nil, in: lane)
         }
         for count in explanations.takeDue(at: uptime, isLast: isLast) {
-            engine.submit(ExplanationOperation(count: count, meter: explanations, lane: lane))
+            record(count, in: lane)
         }
     }
 }

@@ -161,7 +161,7 @@ struct Wiring {
         let engineBox = Late<Engine>()
         let publisher = TrailPublisher(
             store: store, library: library, clock: clock,
-            mark: { size in engineBox.value?.submit(MaintenanceOperation.published(size)) },
+            mark: { size in engineBox.value?.notePublished(size) },
             tell: { logger.tell($0) }, durabilityLost: end)
         let traces = TraceLog(
             isDebugging: logger.logLevel <= .debug, uptimeMilliseconds: { clock.reading().uptime }

@@ -43,10 +43,9 @@ import Testing
     /// What the schedule of a run each week does now, and the run that is known then.
     private func look(_ gate: GatewayHarness, mayBeFirst: Bool) async throws -> DriftRun? {
         let failure = await withCheckedContinuation { continuation in
-            gate.engine.submit(
-                DriftScheduleOperation(intervalMilliseconds: Self.week, mayBeFirst: mayBeFirst) {
-                    continuation.resume(returning: $0)
-                })
+            gate.engine.beginDriftRun(intervalMilliseconds: Self.week, mayBeFirst: mayBeFirst) {
+                continuation.resume(returning: $0)
+            }
         }
         #expect(failure == nil)
         return try gate.store.read { try $0.driftRun() }

@@ -408,8 +408,7 @@ final class GatewayHarness: Sendable {
     /// Takes the audit that is under way so many people further; `nil` when none is.
     func auditPiece(_ personCountMax: Int) async throws -> DriftRun? {
         try await withCheckedThrowingContinuation { continuation in
-            engine.submit(
-                DriftAuditOperation(personCountMax: personCountMax) { continuation.resume(with: $0) })
+            engine.advanceDriftRun(personCountMax: personCountMax) { continuation.resume(with: $0) }
         }
     }
 

@@ -113,8 +113,9 @@ import WireProtocol
         await withCheckedContinuation { continuation in
             do {
                 let ends = try gate.store.read { try $0.ledgerEnds(of: subject) }
-                gate.engine.submit(
-                    ClosingOperation(subject, behind: ends) { continuation.resume(returning: $0 == nil) })
+                gate.engine.closeMarketing(of: subject, behind: ends) {
+                    continuation.resume(returning: $0 == nil)
+                }
             } catch {
                 continuation.resume(returning: false)
             }

@@ -21,7 +21,8 @@ import Testing
         let failure = await withCheckedContinuation {
             (continuation: CheckedContinuation<EngineFailure?, Never>) in
             engine.submit(
-                MaintenanceOperation(finished: { continuation.resume(returning: $0) }) { batch in
+                in: .security, finished: { continuation.resume(returning: $0) },
+                work: { batch in
                     let entry = StopEntry(policy: batch.policy.digest)
                     try batch.step { try $0.record(entry, at: $0.now().advanced(bySeconds: 86_400)) }
                 })

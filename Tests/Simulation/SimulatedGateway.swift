@@ -219,10 +219,9 @@ final class SimulatedGateway {
     /// Audits the next people of the drift run that is under way.
     func audit(personCountMax: Int) -> DriftRun? {
         let known = Mutex<DriftRun?>(nil)
-        engine.submit(
-            DriftAuditOperation(personCountMax: personCountMax) { result in
-                if case .success(let run) = result { known.withLock { $0 = run } }
-            })
+        engine.advanceDriftRun(personCountMax: personCountMax) { result in
+            if case .success(let run) = result { known.withLock { $0 = run } }
+        }
         step()
         return known.withLock { $0 }
     }

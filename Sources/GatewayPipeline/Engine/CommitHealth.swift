@@ -98,35 +98,23 @@ package final class CommitHealth: Sendable {
     }
 }
 
-/// Takes the path of a send of the general lane, without a send: the clock, the bounds, and one row that is
-/// committed.
-struct ProbeOperation: EngineOperation {
-    let health: CommitHealth
-
-    var caller: CallerName? { nil }
-    var lane: EngineLane { .security }
-
-    private static let setting = "probe"
-
-    func perform(in batch: Batch) throws -> Completion {
-        try batch.step { step in
-            let now = try step.now()
-            try step.requireRoom(isSecurity: false)
-            step.memory.setSetting(Self.setting, to: "\(now.milliseconds)")
-            step.noteProvedCommit()
-        }
-        return { _ in health.probed(nil) }
-    }
-
-    func refuse(_ failure: EngineFailure) { health.probed(failure) }
-}
-
 extension Engine {
     /// Whether a send would be committed now; `nil` when it would. Never blocks; `answer` may be called later, on
     /// another thread.
     package func askCommit(_ answer: @escaping @Sendable (EngineFailure?) -> Void) {
-        if health.ask(at: dependencies.clock.reading().uptime, answer) {
-            submit(ProbeOperation(health: health))
+        if health.ask(at: dependencies.clock.reading().uptime, answer) { probe() }
+    }
+
+    /// Takes the path of a send of the general lane, without a send: the clock, the bounds, and one row that is
+    /// committed.
+    private func probe() {
+        submit(in: .security, finished: health.probed) { batch in
+            try batch.step { step in
+                let now = try step.now()
+                try step.requireRoom(isSecurity: false)
+                step.memory.setSetting("probe", to: "\(now.milliseconds)")
+                step.noteProvedCommit()
+            }
         }
     }
 }

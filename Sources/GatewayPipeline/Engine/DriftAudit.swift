@@ -1,33 +1,6 @@
 import BundleModel
 package import GateSteps
-package import GateVocabulary
-
-/// Audits the next people of a drift run, a bounded number of them.
-///
-/// Their findings, the entries and the run's progress are one transaction.
-package struct DriftAuditOperation: EngineOperation {
-    private let personCountMax: Int
-    private let finished: @Sendable (Result<DriftRun?, EngineFailure>) -> Void
-
-    package var caller: CallerName? { nil }
-    package var lane: EngineLane { .general }
-    package var scans: Bool { true }
-
-    /// - Parameter finished: Called with the state of the run; `nil` when none is under way.
-    package init(
-        personCountMax: Int, finished: @escaping @Sendable (Result<DriftRun?, EngineFailure>) -> Void
-    ) {
-        self.personCountMax = personCountMax
-        self.finished = finished
-    }
-
-    package func perform(in batch: Batch) throws -> Completion {
-        let run = try batch.advanceDriftRun(personCountMax: personCountMax)
-        return { [finished] _ in finished(.success(run)) }
-    }
-
-    package func refuse(_ failure: EngineFailure) { finished(.failure(failure)) }
-}
+import GateVocabulary
 
 extension Batch {
     /// - Returns: The run's new state; `nil` when none is under way.
@@ -53,36 +26,36 @@ extension Batch {
     }
 }
 
-/// Begins an audit when the newest began long enough ago. A run that only counts is none.
-package struct DriftScheduleOperation: EngineOperation {
-    private let intervalMilliseconds: Int64
-    private let mayBeFirst: Bool
-    private let finished: @Sendable (EngineFailure?) -> Void
+extension Engine {
+    /// Audits the next people of a drift run, a bounded number of them.
+    ///
+    /// Their findings, the entries and the run's progress are one transaction.
+    ///
+    /// - Parameter finished: Called with the state of the run; `nil` when none is under way.
+    package func advanceDriftRun(
+        personCountMax: Int, finished: @escaping @Sendable (Result<DriftRun?, EngineFailure>) -> Void
+    ) {
+        submit(in: .general, scans: true, refused: { finished(.failure($0)) }) { batch in
+            let run = try batch.advanceDriftRun(personCountMax: personCountMax)
+            return { _ in finished(.success(run)) }
+        }
+    }
 
-    package var caller: CallerName? { nil }
-    package var lane: EngineLane { .general }
-
-    package init(
+    /// Begins an audit when the newest began long enough ago. A run that only counts is none.
+    package func beginDriftRun(
         intervalMilliseconds: Int64, mayBeFirst: Bool, finished: @escaping @Sendable (EngineFailure?) -> Void
     ) {
-        self.intervalMilliseconds = intervalMilliseconds
-        self.mayBeFirst = mayBeFirst
-        self.finished = finished
-    }
-
-    package func perform(in batch: Batch) throws -> Completion {
-        try batch.step { step in
-            let (now, newest) = (try step.now(), try step.memory.driftRun())
-            guard newest?.isUnderWay != true else { return }
-            if let startedAt = newest?.auditStartedAt {
-                guard startedAt.advanced(byMilliseconds: intervalMilliseconds) <= now else { return }
-            } else if !mayBeFirst {
-                return
+        submit(in: .general, finished: finished) { batch in
+            try batch.step { step in
+                let (now, newest) = (try step.now(), try step.memory.driftRun())
+                guard newest?.isUnderWay != true else { return }
+                if let startedAt = newest?.auditStartedAt {
+                    guard startedAt.advanced(byMilliseconds: intervalMilliseconds) <= now else { return }
+                } else if !mayBeFirst {
+                    return
+                }
+                _ = try step.startDriftRun(by: .gateway, isDryRun: false, at: now)
             }
-            _ = try step.startDriftRun(by: .gateway, isDryRun: false, at: now)
         }
-        return { [finished] _ in finished(nil) }
     }
-
-    package func refuse(_ failure: EngineFailure) { finished(failure) }
 }

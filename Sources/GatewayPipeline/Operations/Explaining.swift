@@ -71,7 +71,7 @@ extension Gateway {
                 ).answer)
         }
         if let count = explanations.record(caller, at: uptime) {
-            engine.submit(ExplanationOperation(count: count, meter: explanations))
+            record(count)
         }
         let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
@@ -79,6 +79,19 @@ extension Gateway {
                 send, as: request, query, showingEvidence: showsEvidence,
                 inMode: listener.mode(of: request), in: dependencies)
         }
+    }
+
+    /// Records that a caller had decisions about stored people explained, and how many.
+    func record(_ count: ExplanationMeter.Count, in lane: EngineLane = .general) {
+        engine.submit(
+            ClosureOperation(
+                caller: count.key, lane: lane, refused: { [explanations] _ in explanations.refused(count) }
+            ) { [explanations] batch in
+                try batch.step {
+                    try $0.record(ExplainEntry(caller: count.key, count: count.count), at: $0.now())
+                }
+                return { _ in explanations.committed(count) }
+            })
     }
 }
 
@@ -186,22 +199,4 @@ final class ExplanationRate: Sendable {
             return minute.count <= Self.countPerMinuteMax
         }
     }
-}
-
-/// Records that a caller had decisions about stored people explained, and how many.
-struct ExplanationOperation: EngineOperation {
-    let count: ExplanationMeter.Count
-    let meter: ExplanationMeter
-    var lane = EngineLane.general
-
-    var caller: CallerName? { count.key }
-
-    func perform(in batch: Batch) throws -> Completion {
-        try batch.step {
-            try $0.record(ExplainEntry(caller: count.key, count: count.count), at: $0.now())
-        }
-        return { _ in meter.committed(count) }
-    }
-
-    func refuse(_ failure: EngineFailure) { meter.refused(count) }
 }

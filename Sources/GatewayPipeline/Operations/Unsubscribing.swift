@@ -93,40 +93,32 @@ package final class LinkHandler: UnsubscribeHandler {
         let id = id(in: token)
         admit(reply) { [self] reply in
             // Looked up first, so that what leads nowhere never waits in the engine's queue.
-            look(at: id) { [gateway] found in
+            look(at: id) { [self] found in
                 guard case .known = found else { return reply(found) }
-                gateway.engine.submit(
-                    LinkOperation(id: id, engine: gateway.engine, change: change, reply: reply))
+                submit(id, reply: reply, change)
             }
         }
     }
-}
-
-/// Switches the category of a link off, or takes that back, as one step of the engine; as several where more people have
-/// its number or mailbox than one step changes. Each step commits what it did, so a stop between two leaves the link as one
-/// that was not used yet, and the next use goes on.
-private struct LinkOperation: EngineOperation {
-    let id: Tag
-    let engine: Engine
-    /// `nil` where more is to be done.
-    let change: @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer?
-    let reply: @Sendable (LinkAnswer) -> Void
-
-    var caller: CallerName? { nil }
-    var lane: EngineLane { .general }
-    var asks: [Ask] { [.unsubscribeLink(id)] }
-
-    func perform(in batch: Batch) throws -> Completion {
-        let answer: LinkAnswer?
-        do {
-            answer = try batch.step { try change($0, id, $0.now()) }
-        } catch is Problem {
-            answer = .unknown
-        }
-        return { [answer, self] _ in
-            if let answer { reply(answer) } else { engine.submit(self) }
-        }
+    /// Switches the category of a link off, or takes that back, as one step of the engine; as several where more people have
+    /// its number or mailbox than one step changes. Each step commits what it did, so a stop between two leaves the link as one
+    /// that was not used yet, and the next use goes on.
+    ///
+    /// - Parameter change: Gives `nil` where more is to be done.
+    private func submit(
+        _ id: Tag, reply: @escaping @Sendable (LinkAnswer) -> Void,
+        _ change: @escaping @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer?
+    ) {
+        gateway.engine.submit(
+            ClosureOperation(
+                lane: .general, asks: [.unsubscribeLink(id)], refused: { _ in reply(.busy) }
+            ) { [self] batch in
+                let answer: LinkAnswer?
+                do {
+                    answer = try batch.step { try change($0, id, $0.now()) }
+                } catch is Problem {
+                    answer = .unknown
+                }
+                return { _ in if let answer { reply(answer) } else { self.submit(id, reply: reply, change) } }
+            })
     }
-
-    func refuse(_ failure: EngineFailure) { reply(.busy) }
 }

@@ -65,7 +65,7 @@ struct EngineService: Service {
         }
         publisher.start()
         let failure = await submitted { finished in
-            MaintenanceOperation(finished: finished) { batch in _ = try batch.step { try $0.now() } }
+            engine.submit(in: .security, finished: finished) { batch in _ = try batch.step { try $0.now() } }
         }
         guard let failure else { return }
         if failure.isOfClock {
@@ -110,9 +110,7 @@ struct EngineService: Service {
             await audited
         }
         recordCounts(true)
-        if let failure = await submitted({ finished in
-            MaintenanceOperation.stop(finished: finished)
-        }) {
+        if let failure = await submitted(engine.recordStop) {
             logger.error("the stop cannot be recorded: \(failure)")
         }
         await stopThreads()
@@ -181,8 +179,7 @@ struct EngineService: Service {
                 )
             }
             do {
-                engine.submit(
-                    ClosingOperation(subject, behind: try ledgerEnds(subject)) { $0.map(tell) })
+                engine.closeMarketing(of: subject, behind: try ledgerEnds(subject)) { $0.map(tell) }
             } catch {
                 tell(error)
             }
@@ -212,10 +209,7 @@ struct EngineService: Service {
                 continue
             }
             let progress = await withCheckedContinuation { continuation in
-                engine.submit(
-                    ResealOperation(rowCountMax: Self.resealedRowCountMax) {
-                        continuation.resume(returning: $0)
-                    })
+                engine.reseal(rowCountMax: Self.resealedRowCountMax) { continuation.resume(returning: $0) }
             }
             switch progress {
             case .unnecessary(let key): known = key
@@ -224,12 +218,13 @@ struct EngineService: Service {
                 try? await Task.sleep(for: Self.resealingPause)
             case .went(let resealing):
                 let failure = await submitted { finished in
-                    MaintenanceOperation(finished: { failure in
-                        if failure == nil { eraseKeys() }
-                        finished(failure)
-                    }) { batch in
-                        try batch.step { step in try step.resealed(under: resealing.key) }
-                    }
+                    engine.submit(
+                        in: .security,
+                        finished: { failure in
+                            if failure == nil { eraseKeys() }
+                            finished(failure)
+                        },
+                        work: { batch in try batch.step { step in try step.resealed(under: resealing.key) } })
                 }
                 if let failure { logger.error("a finished pass over the rows is not remembered: \(failure)") }
             }
@@ -253,7 +248,7 @@ struct EngineService: Service {
     private func beginDriftRun(mayBeFirst: Bool) async {
         guard let intervalMilliseconds = driftSchedule.intervalMilliseconds else { return }
         let failure = await submitted { finished in
-            DriftScheduleOperation(
+            engine.beginDriftRun(
                 intervalMilliseconds: intervalMilliseconds, mayBeFirst: mayBeFirst, finished: finished)
         }
         if let failure { logger.error("a drift audit cannot be begun: \(failure)") }
@@ -264,10 +259,9 @@ struct EngineService: Service {
         let pace = driftSchedule.pace
         while !Task.isCancelled {
             let outcome = await withCheckedContinuation { continuation in
-                engine.submit(
-                    DriftAuditOperation(personCountMax: pace.personCountPerPiece) {
-                        continuation.resume(returning: $0)
-                    })
+                engine.advanceDriftRun(personCountMax: pace.personCountPerPiece) {
+                    continuation.resume(returning: $0)
+                }
             }
             switch outcome {
             case .success(let run?) where run.isUnderWay:
@@ -287,7 +281,7 @@ struct EngineService: Service {
     /// What cannot be raised now is raised in the next round.
     private func raiseOverdueDuties() async {
         let failure = await submitted { finished in
-            MaintenanceOperation(finished: finished, scans: true) { batch in
+            engine.submit(in: .security, scans: true, finished: finished) { batch in
                 _ = try batch.raiseOverdueDuties()
             }
         }
@@ -300,7 +294,7 @@ struct EngineService: Service {
         repeat {
             let start = next.withLock { $0 }
             let failure = await submitted { finished in
-                MaintenanceOperation(finished: finished, scans: true) { batch in
+                engine.submit(in: .security, scans: true, finished: finished) { batch in
                     let end = try batch.dropExpiredSettings(from: start)
                     next.withLock { $0 = end }
                 }
@@ -315,10 +309,9 @@ struct EngineService: Service {
         var total = 0
         while !Task.isCancelled {
             let count = await withCheckedContinuation { continuation in
-                engine.submit(
-                    MaintenanceOperation.prune(retentionMilliseconds: retentionMilliseconds) {
-                        continuation.resume(returning: $0)
-                    })
+                engine.prune(retentionMilliseconds: retentionMilliseconds) {
+                    continuation.resume(returning: $0)
+                }
             }
             guard count > 0 else { break }
             total += count
@@ -327,14 +320,12 @@ struct EngineService: Service {
     }
 
     /// Returns once an operation that changes nothing has gone through the queue, whatever came of it.
-    func comeRound() async { _ = await submitted { MaintenanceOperation(finished: $0) { _ in } } }
+    func comeRound() async { _ = await submitted { engine.submit(in: .security, finished: $0) { _ in } } }
 
     private func submitted(
-        _ operation: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> some EngineOperation
+        _ submit: (_ finished: @escaping @Sendable (EngineFailure?) -> Void) -> Void
     ) async -> EngineFailure? {
-        await withCheckedContinuation { continuation in
-            engine.submit(operation { continuation.resume(returning: $0) })
-        }
+        await withCheckedContinuation { continuation in submit { continuation.resume(returning: $0) } }
     }
 
     /// Draining blocks its thread, so it gets one of its own.

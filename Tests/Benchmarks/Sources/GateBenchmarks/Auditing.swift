@@ -36,16 +36,14 @@ enum Auditing {
 
     private static func audit(_ engine: Engine) async throws -> DriftRun? {
         let failure = await withCheckedContinuation { continuation in
-            engine.submit(
-                DriftScheduleOperation(intervalMilliseconds: 0, mayBeFirst: true) {
-                    continuation.resume(returning: $0)
-                })
+            engine.beginDriftRun(intervalMilliseconds: 0, mayBeFirst: true) {
+                continuation.resume(returning: $0)
+            }
         }
         if let failure { throw failure }
         while true {
             let run = try await withCheckedThrowingContinuation { continuation in
-                engine.submit(
-                    DriftAuditOperation(personCountMax: pieceCount) { continuation.resume(with: $0) })
+                engine.advanceDriftRun(personCountMax: pieceCount) { continuation.resume(with: $0) }
             }
             guard let run, run.isUnderWay else { return run }
         }
