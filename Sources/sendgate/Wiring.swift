@@ -171,11 +171,10 @@ struct Wiring {
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
             sealers: try SealerPool(threadCount: configuration.sealerCount) { try Sealer() },
-            trailOrigin: origin, keys: gateKeys,
+            library: library, keys: gateKeys,
             unsubscribeURL: Self.unsubscribeURL(configuration, servedOn: pageSocket),
             publishLagMilliseconds: { publisher.lagMilliseconds() },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
-            publishedEntry: { try library.entry($0) },
             committed: {
                 publisher.entriesWereCommitted()
                 work.raise()
@@ -523,12 +522,12 @@ extension Wiring {
         let inForce = PolicyInForce(policy)
         let dependencies = EngineDependencies(
             limits: configuration.limits, clock: clock, identifiers: SystemIdentifiers(),
-            sealers: try SealerPool(threadCount: 1) { try Sealer() }, trailOrigin: origin,
+            sealers: try SealerPool(threadCount: 1) { try Sealer() }, library: unwritten,
             keys: GateKeys(
                 origin: nil, index: HMACKey(try keys.current(.index).secret), links: links, keyring: keyring),
             unsubscribeURL: configuration.unsubscribeURL, publishLagMilliseconds: { 0 },
             freeDiskByteCount: { try DiskSpace.freeByteCount(at: configuration.stateDirectory) },
-            publishedEntry: { _ in nil }, committed: {}, tell: { _ in },
+            committed: {}, tell: { _ in },
             durabilityLost: { preconditionFailure("nothing was written that could be lost: \($0)") })
         let engine = Engine(store: store, policy: inForce, dependencies: dependencies)
         // From here on it refuses what it is given.

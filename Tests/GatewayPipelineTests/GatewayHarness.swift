@@ -256,12 +256,12 @@ final class GatewayHarness: Sendable {
         privateKeys = TestPrivateKeys(gateKeys, store: store)
         let dependencies = EngineDependencies(
             limits: limits, clock: clock, identifiers: RandomIdentifiers(),
-            sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
+            sealers: try SealerPool(threadCount: 2) { try Sealer() }, library: library,
             keys: gateKeys,
             unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: environment.publishLagMilliseconds,
             freeDiskByteCount: environment.freeDiskByteCount,
-            publishedEntry: { try library.entry($0) }, committed: { work.raise() },
+            committed: { work.raise() },
             tell: {
                 if case .alarm(let text) = $0 { alarms.add(text) }
                 environment.tell($0)

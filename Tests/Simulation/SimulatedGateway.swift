@@ -131,9 +131,9 @@ final class SimulatedGateway {
         limits.clockGapMillisecondsMax = .max / 4
         let dependencies = EngineDependencies(
             limits: limits, clock: environment, identifiers: environment, sealers: parts.sealers,
-            trailOrigin: Self.origin, keys: parts.keys, unsubscribeURL: "https://example.com/u/",
+            library: library, keys: parts.keys, unsubscribeURL: "https://example.com/u/",
             publishLagMilliseconds: { 0 }, freeDiskByteCount: { 1 << 40 },
-            publishedEntry: { try library.entry($0) }, committed: {}, tell: { _ in },
+            committed: {}, tell: { _ in },
             durabilityLost: { fatalError("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)

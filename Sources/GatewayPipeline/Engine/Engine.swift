@@ -146,7 +146,7 @@ package final class Engine: Sendable {
                 batch.carryOver(receipt)
                 return committed(
                     batch, operations, outcomes,
-                    EntryPlaces(receipt: receipt, origin: dependencies.trailOrigin))
+                    EntryPlaces(receipt: receipt, origin: dependencies.library.origin))
             } catch let failed as Batch.FailedSteps {
                 batch.abandon()
                 // All operations run again; the steps that failed are given their failure.

@@ -17,15 +17,12 @@ package struct EngineDependencies: Sendable {
     package var clock: any Clock
     package var identifiers: any IdentifierSource
     package var sealers: SealerPool
-    /// The name in the checkpoint's first line.
-    package var trailOrigin: String
+    package var library: any TrailLibrary
     package var keys: GateKeys
     /// How far the published trail is behind, in milliseconds.
     package var publishLagMilliseconds: @Sendable () -> Int64
     /// Bytes left where the store lives.
     package var freeDiskByteCount: @Sendable () throws -> Int64
-    /// An entry the store no longer holds, from the published tree.
-    package var publishedEntry: @Sendable (UInt64) throws -> [UInt8]?
     /// Called once a commit is durable that leaves something to publish or to hand over, or messages are offered again: wakes
     /// publisher and relay. Must not block.
     package var committed: @Sendable () -> Void
@@ -38,10 +35,9 @@ package struct EngineDependencies: Sendable {
 
     package init(
         limits: EngineLimits, clock: any Clock, identifiers: any IdentifierSource, sealers: SealerPool,
-        trailOrigin: String, keys: GateKeys, unsubscribeURL: String,
+        library: any TrailLibrary, keys: GateKeys, unsubscribeURL: String,
         publishLagMilliseconds: @escaping @Sendable () -> Int64,
         freeDiskByteCount: @escaping @Sendable () throws -> Int64,
-        publishedEntry: @escaping @Sendable (UInt64) throws -> [UInt8]?,
         committed: @escaping @Sendable () -> Void,
         tell: @escaping @Sendable (OperatorNotice) -> Void, traces: TraceLog = .none,
         durabilityLost: @escaping @Sendable (String) -> Never, drift: DriftSettings = DriftSettings(),
@@ -56,11 +52,10 @@ package struct EngineDependencies: Sendable {
         self.clock = clock
         self.identifiers = identifiers
         self.sealers = sealers
-        self.trailOrigin = trailOrigin
+        self.library = library
         self.keys = keys
         self.publishLagMilliseconds = publishLagMilliseconds
         self.freeDiskByteCount = freeDiskByteCount
-        self.publishedEntry = publishedEntry
         self.committed = committed
         self.tell = tell
         self.traces = traces
@@ -100,7 +95,7 @@ extension EngineDependencies {
     /// The bytes of an entry, from the store or, once it does not hold them any more, from the published tree.
     func entry(_ index: UInt64, in store: any GateStore) throws -> [UInt8] {
         if let held = try store.read({ try $0.entry(index) }) { return held.bytes }
-        guard let published = try publishedEntry(index) else {
+        guard let published = try library.entry(index) else {
             throw StoreError.damaged(
                 table: "entry", row: "\(index)", "the entry is neither held nor published")
         }

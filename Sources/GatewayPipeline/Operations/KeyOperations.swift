@@ -323,7 +323,7 @@ extension Gateway {
     ) {
         let (library, tell) = (library, dependencies.tell)
         let trust = KeysetTrust(
-            authorities: management.authorities, gateway: TrailName.gateway(of: dependencies.trailOrigin))
+            authorities: management.authorities, gateway: TrailName.gateway(of: library.origin))
         engine.submit(
             EditOperation(
                 caller: caller, permission: CallerAct.putKeyset.permission, lane: .security, order: .free,

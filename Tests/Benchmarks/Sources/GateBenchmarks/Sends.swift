@@ -65,20 +65,20 @@ final class Sends: Sendable {
         let work = WorkSignal()
         let dependencies = EngineDependencies(
             limits: EngineLimits(), clock: WallClock(), identifiers: OpenSSLIdentifiers(),
-            sealers: try SealerPool(threadCount: 2) { try Sealer() }, trailOrigin: library.origin,
+            sealers: try SealerPool(threadCount: 2) { try Sealer() }, library: library,
             keys: GateKeys(
                 origin: try OriginSigner(keyID: kid, privateKey: origin), index: index,
                 links: LinkKeys(
                     current: .init(
                         id: "link", secret: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))),
             unsubscribeURL: "https://example.com/u/", publishLagMilliseconds: { 0 },
-            freeDiskByteCount: { 1 << 40 }, publishedEntry: { _ in nil }, committed: { work.raise() },
+            freeDiskByteCount: { 1 << 40 }, committed: { work.raise() },
             tell: { preconditionFailure("told: \($0)") },
             durabilityLost: { preconditionFailure("durability lost: \($0)") })
         let inForce = PolicyInForce(policy)
         engine = Engine(store: store, policy: inForce, dependencies: dependencies)
         gateway = Gateway(
-            engine: engine, store: store, trailOrigin: library.origin, policy: inForce,
+            engine: engine, store: store, library: library, policy: inForce,
             attestation: try PeerAttestation(
                 bindings: Self.users.map { .init(caller: CallerName($0.key), userIDs: [$0.value]) },
                 boundListeners: [:], acceptsRoot: false),
