@@ -132,8 +132,7 @@ package final class Gateway: RequestHandler {
                 body, from: caller, peer: peer.credentials, over: mode, isStreamLine: false,
                 tracedTo: TraceParent(in: request.headers), reply: reply)
         }
-        perform(
-            action, for: caller, grants, needing: route.description.permission, over: mode, answer: reply)
+        perform(action, for: caller, needing: route.description.permission, over: mode, answer: reply)
     }
 
     /// What is wrong with a request's body before it is read; `nil` when nothing is.

@@ -83,10 +83,9 @@ extension Gateway {
     func activate(
         _ body: PolicyActivateBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
-        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+        onReader(for: caller, lane: .security, answer: answer) { [self] in
             loadPolicy(reviewedAs: body.digest, by: caller, answer: answer)
         }
-        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
     /// Reads the configured bundle and swaps it in whole, between two batches, with an entry.

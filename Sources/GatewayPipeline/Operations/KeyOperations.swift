@@ -25,13 +25,12 @@ extension Gateway {
         _ body: KeyAddBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let (keys, management) = (dependencies.keys, management)
-        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+        onReader(for: caller, lane: .security, answer: answer) { [self] in
             do {
                 try keys.keyring.requireRoom(for: body.purpose, replacing: body.replaces)
                 try management.privateKeys.requirePlace(for: body.purpose)
                 guard !body.isDryRun else {
-                    return answer(
-                        Answer(KeyChangedAnswer(wouldBe: .preActivation, of: nil)))
+                    return answer(Answer(KeyChangedAnswer(wouldBe: .preActivation, of: nil)))
                 }
                 let key = try management.privateKeys.make(body.purpose, at: dependencies.clock.now())
                 let finish: @Sendable (Answer) -> Void = { [self] recorded in
@@ -43,12 +42,11 @@ extension Gateway {
                     try step.addGatewayKey(key, replacing: body.replaces, by: caller, at: now)
                 }
             } catch let refusal as KeyringRefusal {
-                answer(Problem(.wrongState, detail: refusal.message).answer)
+                throw Problem(.wrongState, detail: refusal.message)
             } catch {
-                answer(Problem(.unavailable, detail: "the key cannot be written: \(error)").answer)
+                throw Problem(.unavailable, detail: "the key cannot be written: \(error)")
             }
         }
-        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 
     /// A file that cannot be removed is added by the next start, as a key that waits.
@@ -237,41 +235,34 @@ extension Gateway {
         _ body: DeviceKeysRevokeBody, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let selection = DeviceKeySelection(body)
-        let isTaken = readers.submit(for: caller, lane: .security) { [self] in
-            do {
-                guard selection.registeredBefore <= dependencies.clock.now() else {
-                    throw Problem(.eventInFuture, detail: "`registered_before` is in the future")
+        onReader(for: caller, lane: .security, answer: answer) { [self] in
+            guard selection.registeredBefore <= dependencies.clock.now() else {
+                throw Problem(.eventInFuture, detail: "`registered_before` is in the future")
+            }
+            let piece = try store.read { store in
+                guard let user = body.user else {
+                    return try selection.piece(after: body.after, in: store)
                 }
-                let piece = try store.read { store in
-                    guard let user = body.user else {
-                        return try selection.piece(after: body.after, in: store)
-                    }
-                    return try selection.piece(of: user, device: body.device, in: store)
-                }
-                let (keys, meant) = (piece.examined, piece.meant)
-                let isLast = body.user != nil || keys.count < DeviceKeySelection.pieceCount
-                let next = isLast ? nil : keys.last
-                @Sendable func report(_ revokedCount: Int) -> Answer {
-                    Answer(
-                        DeviceKeysRevokedAnswer(
-                            examinedCount: keys.count, revokedCount: revokedCount,
-                            unreadableCount: piece.unreadableCount, next: next,
-                            isDryRun: body.isDryRun
-                        ))
-                }
-                guard !body.isDryRun, !meant.isEmpty else { return answer(report(meant.count)) }
-                changeDeviceKeys(for: caller, answer: answer) { step, now in
-                    let count = try step.revokeDeviceKeys(meant, of: selection, by: caller, at: now)
-                    let answer = report(count)
-                    return { _ in answer }
-                }
-            } catch let problem as Problem {
-                answer(problem.answer)
-            } catch {
-                answer(Problem(looking: error).answer)
+                return try selection.piece(of: user, device: body.device, in: store)
+            }
+            let (keys, meant) = (piece.examined, piece.meant)
+            let isLast = body.user != nil || keys.count < DeviceKeySelection.pieceCount
+            let next = isLast ? nil : keys.last
+            @Sendable func report(_ revokedCount: Int) -> Answer {
+                Answer(
+                    DeviceKeysRevokedAnswer(
+                        examinedCount: keys.count, revokedCount: revokedCount,
+                        unreadableCount: piece.unreadableCount, next: next,
+                        isDryRun: body.isDryRun
+                    ))
+            }
+            guard !body.isDryRun, !meant.isEmpty else { return answer(report(meant.count)) }
+            changeDeviceKeys(for: caller, answer: answer) { step, now in
+                let count = try step.revokeDeviceKeys(meant, of: selection, by: caller, at: now)
+                let answer = report(count)
+                return { _ in answer }
             }
         }
-        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 }
 

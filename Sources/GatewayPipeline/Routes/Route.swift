@@ -37,7 +37,7 @@ struct Route: Sendable {
         var body: Body
     }
 
-    /// A route of callers.
+    /// A route of callers that takes a query and a body.
     ///
     /// - Parameters:
     ///   - name: In OpenAPI the `operationId`.
@@ -46,79 +46,20 @@ struct Route: Sendable {
     ///   - headers: Header fields of its own, for the reference.
     ///   - problems: Only its own (``RouteDescription/ownProblems``).
     ///   - handler: Pure: it says what is to be done. What it throws is answered as a problem.
-    init<each Part: Sendable, Body: Sendable>(
-        _ name: String, _ method: RouteDescription.Method, _ path: String,
-        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
-        grants: [Grant]?, also conditions: [ConditionalGrant] = [], grantIsDecided: Bool = false,
-        headers: [Parameter] = [], body: BodyReading<Body>, answers: [RouteDescription.Response],
-        problems: [ProblemName] = [],
-        handler: @escaping @Sendable (Reading<NoQuery, Body>, repeat each Part) throws -> RouteAction
-    ) {
-        let (parameters, rest) = Self.parameters(of: repeat each parts)
-        self.init(
-            RouteDescription(
-                name: name, method: method, path: path, parts: parameters, rest: rest, tag: tag,
-                summary: summary, means: means, permission: grants.map { .oneOf($0) } ?? .anyCaller,
-                conditions: conditions, parameters: headers, body: body.described, answers: answers,
-                ownProblems: problems),
-            grantIsDecided: grantIsDecided, parts: repeat each parts, body: body, handler: handler)
-    }
-
-    /// A route of callers that takes a query and a body.
     init<each Part: Sendable, Query: RouteQuery, Body: Sendable>(
         _ name: String, _ method: RouteDescription.Method, _ path: String,
         _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
-        grants: [Grant]?, also conditions: [ConditionalGrant] = [], query: Query.Type,
-        body: BodyReading<Body>, answers: [RouteDescription.Response], problems: [ProblemName] = [],
-        handler: @escaping @Sendable (Reading<Query, Body>, repeat each Part) throws -> RouteAction
-    ) {
-        let (parameters, rest) = Self.parameters(of: repeat each parts)
-        self.init(
-            RouteDescription(
-                name: name, method: method, path: path, parts: parameters, rest: rest, tag: tag,
-                summary: summary, means: means, permission: grants.map { .oneOf($0) } ?? .anyCaller,
-                conditions: conditions, parameters: Query.parameters, body: body.described, answers: answers,
-                ownProblems: problems),
-            grantIsDecided: false, parts: repeat each parts, body: body, handler: handler)
-    }
-
-    /// A route of callers that takes no body.
-    init<each Part: Sendable, Query: RouteQuery>(
-        _ name: String, _ method: RouteDescription.Method, _ path: String,
-        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
-        grants: [Grant]?, also conditions: [ConditionalGrant] = [], query: Query.Type,
+        grants: [Grant]?, also conditions: [ConditionalGrant] = [], grantIsDecided: Bool = false,
+        query: Query.Type, headers: [Parameter] = [], body: BodyReading<Body>,
         answers: [RouteDescription.Response], problems: [ProblemName] = [],
-        handler: @escaping @Sendable (Reading<Query, Void>, repeat each Part) throws -> RouteAction
-    ) {
-        let (parameters, rest) = Self.parameters(of: repeat each parts)
-        self.init(
-            RouteDescription(
-                name: name, method: method, path: path, parts: parameters, rest: rest, tag: tag,
-                summary: summary, means: means, permission: grants.map { .oneOf($0) } ?? .anyCaller,
-                conditions: conditions, parameters: Query.parameters, body: .none, answers: answers,
-                ownProblems: problems),
-            grantIsDecided: false, parts: repeat each parts, body: .none, handler: handler)
-    }
-
-    /// A route of callers that takes neither body nor query.
-    init<each Part: Sendable>(
-        _ name: String, _ method: RouteDescription.Method, _ path: String,
-        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
-        grants: [Grant]?, also conditions: [ConditionalGrant] = [], answers: [RouteDescription.Response],
-        problems: [ProblemName] = [],
-        handler: @escaping @Sendable (Reading<NoQuery, Void>, repeat each Part) throws -> RouteAction
-    ) {
-        self.init(
-            name, method, path, repeat each parts, tag: tag, summary, means: means, grants: grants,
-            also: conditions, query: NoQuery.self, answers: answers, problems: problems, handler: handler)
-    }
-
-    private init<each Part: Sendable, Query: RouteQuery, Body: Sendable>(
-        _ description: RouteDescription, grantIsDecided: Bool, parts: repeat PathPart<each Part>,
-        body: BodyReading<Body>,
         handler: @escaping @Sendable (Reading<Query, Body>, repeat each Part) throws -> RouteAction
     ) {
-        self.description = description
+        let (parameters, rest) = Self.parameters(of: repeat each parts)
+        description = RouteDescription(
+            name: name, method: method, path: path, parts: parameters, rest: rest, tag: tag,
+            summary: summary, means: means, permission: grants.map { .oneOf($0) } ?? .anyCaller,
+            conditions: conditions, parameters: Query.parameters + headers, body: body.described,
+            answers: answers, ownProblems: problems)
         self.grantIsDecided = grantIsDecided
         lead = .asked { arguments in
             // All are read before the first that is missing ends it, so that every violation is told.
@@ -133,6 +74,49 @@ struct Route: Sendable {
                 return try handler(reading, repeat (each values)!)
             }
         }
+    }
+
+    /// A route of callers that takes a body.
+    init<each Part: Sendable, Body: Sendable>(
+        _ name: String, _ method: RouteDescription.Method, _ path: String,
+        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
+        grants: [Grant]?, also conditions: [ConditionalGrant] = [], grantIsDecided: Bool = false,
+        headers: [Parameter] = [], body: BodyReading<Body>, answers: [RouteDescription.Response],
+        problems: [ProblemName] = [],
+        handler: @escaping @Sendable (Reading<NoQuery, Body>, repeat each Part) throws -> RouteAction
+    ) {
+        self.init(
+            name, method, path, repeat each parts, tag: tag, summary, means: means, grants: grants,
+            also: conditions, grantIsDecided: grantIsDecided, query: NoQuery.self, headers: headers,
+            body: body, answers: answers, problems: problems, handler: handler)
+    }
+
+    /// A route of callers that takes a query.
+    init<each Part: Sendable, Query: RouteQuery>(
+        _ name: String, _ method: RouteDescription.Method, _ path: String,
+        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
+        grants: [Grant]?, also conditions: [ConditionalGrant] = [], query: Query.Type,
+        answers: [RouteDescription.Response], problems: [ProblemName] = [],
+        handler: @escaping @Sendable (Reading<Query, Void>, repeat each Part) throws -> RouteAction
+    ) {
+        self.init(
+            name, method, path, repeat each parts, tag: tag, summary, means: means, grants: grants,
+            also: conditions, query: query, body: .none, answers: answers, problems: problems,
+            handler: handler)
+    }
+
+    /// A route of callers that takes neither body nor query.
+    init<each Part: Sendable>(
+        _ name: String, _ method: RouteDescription.Method, _ path: String,
+        _ parts: repeat PathPart<each Part>, tag: String, _ summary: String, means: String = "",
+        grants: [Grant]?, also conditions: [ConditionalGrant] = [], answers: [RouteDescription.Response],
+        problems: [ProblemName] = [],
+        handler: @escaping @Sendable (Reading<NoQuery, Void>, repeat each Part) throws -> RouteAction
+    ) {
+        self.init(
+            name, method, path, repeat each parts, tag: tag, summary, means: means, grants: grants,
+            also: conditions, query: NoQuery.self, body: .none, answers: answers, problems: problems,
+            handler: handler)
     }
 
     private static func parameters<each Part: Sendable>(

@@ -14,19 +14,9 @@ enum RouteAction: Sendable {
         lane: EngineLane, order: CallerOrder, @Sendable (StepContext, Instant) throws -> Citing<Answer>)
     /// A send, read and decided.
     case send([UInt8])
-    case explain(ExplainBody, in: LocaleQuery)
-    /// Erases a person: answered when the mapping is destroyed too.
-    case erase(UserID)
-    /// Puts the configured bundle in force.
-    case activate(PolicyActivateBody)
-    /// Makes a key of the gateway's own.
-    case addKey(KeyAddBody)
-    case changeKey(KeyChangeOrder)
-    case laggingRows
-    /// Looks at one piece of all device keys, and revokes those that are meant.
-    case revokeDeviceKeys(DeviceKeysRevokeBody)
-    /// Puts a signed list of genuine keys in force.
-    case adoptKeyset(KeysetBody)
+    /// Anything else: a function of the gateway, which answers once.
+    case run(
+        @Sendable (Gateway, _ listener: ListenerMode, _ answer: @escaping @Sendable (Answer) -> Void) -> Void)
     /// A published file of the trail.
     case file(path: String, mediaType: String)
 
@@ -53,8 +43,8 @@ extension Gateway {
     ///   - permission: What the route needs, which a change looks at again when its turn comes.
     ///   - listener: What it came over.
     func perform(
-        _ action: RouteAction, for caller: CallerName, _ grants: GrantSet,
-        needing permission: Permission, over listener: ListenerMode,
+        _ action: RouteAction, for caller: CallerName, needing permission: Permission,
+        over listener: ListenerMode,
         answer: @escaping @Sendable (Answer) -> Void
     ) {
         switch action {
@@ -66,16 +56,7 @@ extension Gateway {
                     caller: caller, permission: permission, lane: lane, order: order, edit: change,
                     reply: answer))
         case .send: preconditionFailure("a send answers in a form of its own")
-        case .explain(let body, let query):
-            explain(body, in: query, for: caller, grants, over: listener, answer: answer)
-        case .erase(let user): erase(user, for: caller, answer: answer)
-        case .activate(let body): activate(body, for: caller, answer: answer)
-        case .addKey(let body): addKey(body, for: caller, answer: answer)
-        case .laggingRows:
-            read(for: caller, answer: answer) { [keys = dependencies.keys] in try $0.dataKeyLag(keys) }
-        case .revokeDeviceKeys(let body): revokeDeviceKeys(body, for: caller, answer: answer)
-        case .adoptKeyset(let body): adoptKeyset(body, for: caller, answer: answer)
-        case .changeKey(let order): changeKey(order, for: caller, answer: answer)
+        case .run(let work): work(self, listener, answer)
         case .file(let path, let mediaType): file(path, mediaType, for: caller, answer: answer)
         }
     }
@@ -89,15 +70,25 @@ extension Gateway {
         for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void,
         _ look: @escaping @Sendable (GatewayReading) throws -> Answer
     ) {
-        let isTaken = readers.submit(for: caller) { [self] in
+        onReader(for: caller, answer: answer) { [self] in
+            answer(
+                try store.read { store in
+                    try look(
+                        GatewayReading(
+                            store: store, library: library, policy: policy.current,
+                            now: dependencies.clock.now()))
+                })
+        }
+    }
+
+    /// Does work on a reader's thread, and answers with what it throws, or that the readers have too much to do.
+    func onReader(
+        for caller: CallerName, lane: EngineLane = .general, answer: @escaping @Sendable (Answer) -> Void,
+        _ work: @escaping @Sendable () throws -> Void
+    ) {
+        let isTaken = readers.submit(for: caller, lane: lane) {
             do {
-                answer(
-                    try store.read { store in
-                        try look(
-                            GatewayReading(
-                                store: store, library: library, policy: policy.current,
-                                now: dependencies.clock.now()))
-                    })
+                try work()
             } catch let problem as Problem {
                 answer(problem.answer)
             } catch {
@@ -109,12 +100,12 @@ extension Gateway {
 
     /// Erases a person. Answered when the mapping is destroyed too, not before. So is a repeated request, which finds
     /// the name unknown although an earlier one may not be finished, because the disk was full.
-    private func erase(
+    func erase(
         _ user: UserID, for caller: CallerName, answer: @escaping @Sendable (Answer) -> Void
     ) {
         let finish: @Sendable (Answer) -> Void = { [self] recorded in
             guard recorded.status < 300 || recorded.status == 404 else { return answer(recorded) }
-            let isTaken = readers.submit(for: caller, lane: .security) { [self] in
+            onReader(for: caller, lane: .security, answer: answer) { [self] in
                 do {
                     try store.finishErasures()
                     answer(recorded)
@@ -122,14 +113,11 @@ extension Gateway {
                     dependencies.durabilityLost(what)
                 } catch {
                     let why = Problem(looking: error).detail ?? ""
-                    answer(
-                        Problem(
-                            .unavailable,
-                            detail: "the erasure is recorded and is not finished: \(why); ask again"
-                        ).answer)
+                    throw Problem(
+                        .unavailable,
+                        detail: "the erasure is recorded and is not finished: \(why); ask again")
                 }
             }
-            if !isTaken { answer(Problem(.tooManyInFlight).answer) }
         }
         engine.submit(
             EditOperation(
@@ -142,17 +130,12 @@ extension Gateway {
         _ path: String, _ mediaType: String, for caller: CallerName,
         answer: @escaping @Sendable (Answer) -> Void
     ) {
-        let isTaken = readers.submit(for: caller) { [self] in
-            do {
-                guard let bytes = try library.file(path) else {
-                    return answer(Problem(.notFound, detail: "nothing of this name is published yet").answer)
-                }
-                answer(Answer(status: 200, contentType: mediaType, body: bytes))
-            } catch {
-                answer(Problem(looking: error).answer)
+        onReader(for: caller, answer: answer) { [library] in
+            guard let bytes = try library.file(path) else {
+                throw Problem(.notFound, detail: "nothing of this name is published yet")
             }
+            answer(Answer(status: 200, contentType: mediaType, body: bytes))
         }
-        if !isTaken { answer(Problem(.tooManyInFlight).answer) }
     }
 }
 

@@ -24,7 +24,13 @@ extension Route {
             grants: [.keysRotate, .trailRead],
             answers: [.ok("How many are left.", Samples.keyLag)],
             problems: [.unavailable]
-        ) { _ in .laggingRows },
+        ) { request in
+            .run { gateway, _, answer in
+                gateway.read(for: request.caller, answer: answer) {
+                    try $0.dataKeyLag(gateway.dependencies.keys)
+                }
+            }
+        },
         Route(
             "addKey", .post, "/v1/keys", tag: "Keys", "Make a key, which waits to be promoted",
             means:
@@ -33,7 +39,7 @@ extension Route {
             body: .json(KeyAddBody.self, "What it is for"),
             answers: [.ok("It waits.", Samples.keyAdded)],
             problems: [.wrongState]
-        ) { .addKey($0.body) },
+        ) { request in .run { $0.addKey(request.body, for: request.caller, answer: $2) } },
         Route(
             "promoteKey", .post, "/v1/keys/{key}/promote", .key, tag: "Keys", "Use a key from now on",
             means:
@@ -44,20 +50,20 @@ extension Route {
                 .ok("Proposed; another caller must ask too.", Samples.keyProposed, status: 202),
             ],
             problems: [.notFound, .wrongState]
-        ) { changeKey($1, .promote, $0.body) },
+        ) { changeKey($1, .promote, isDryRun: $0.body.isDryRun, by: $0.caller) },
         Route(
             "suspendKey", .post, "/v1/keys/{key}/suspend", .key, tag: "Keys", "Stop using a key for now",
             means: "It reads on and protects nothing new. Nothing is sealed while no origin key is in use.",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("Suspended.", Samples.keyChanged)],
             problems: [.notFound, .wrongState]
-        ) { changeKey($1, .suspend, $0.body) },
+        ) { changeKey($1, .suspend, isDryRun: $0.body.isDryRun, by: $0.caller) },
         Route(
             "resumeKey", .post, "/v1/keys/{key}/resume", .key, tag: "Keys", "Use a suspended key again",
             grants: CallerAct.changeKey.grants, body: .optional(KeyChangeBody.self, "A dry run"),
             answers: [.ok("In use.", Samples.keyChanged)],
             problems: [.notFound, .wrongState]
-        ) { changeKey($1, .resume, $0.body) },
+        ) { changeKey($1, .resume, isDryRun: $0.body.isDryRun, by: $0.caller) },
         Route(
             "revokeKey", .post, "/v1/keys/{key}/revoke", .key, tag: "Keys", "Stop using a key for good",
             means: "Refused at the next decision, not at its expiry.", grants: CallerAct.changeKey.grants,
@@ -66,9 +72,8 @@ extension Route {
             problems: [.notFound, .wrongState]
         ) { request, key in
             let cause = KeyCause(request.body.cause)
-            return .changeKey(
-                KeyChangeOrder(
-                    key: key, event: cause.ending, cause: cause, isDryRun: request.body.isDryRun))
+            return changeKey(
+                key, cause.ending, because: cause, isDryRun: request.body.isDryRun, by: request.caller)
         },
         Route(
             "destroyKey", .post, "/v1/keys/{key}/destroy", .key, tag: "Keys",
@@ -81,7 +86,7 @@ extension Route {
                 .ok("Proposed; another caller must ask too.", Samples.keyProposed, status: 202),
             ],
             problems: [.notFound, .wrongState]
-        ) { changeKey($1, .destroy, $0.body) },
+        ) { changeKey($1, .destroy, isDryRun: $0.body.isDryRun, by: $0.caller) },
         Route(
             "revokeDeviceKeys", .post, "/v1/device-keys/revoke", tag: "Keys",
             "Stop using many device keys, a piece at a time",
@@ -90,7 +95,7 @@ extension Route {
             grants: CallerAct.changeKey.grants, body: .json(DeviceKeysRevokeBody.self, "Keys of one app"),
             answers: [.ok("One piece.", Samples.deviceKeysRevoked)],
             problems: [.eventInFuture, .unavailable]
-        ) { .revokeDeviceKeys($0.body) },
+        ) { request in .run { $0.revokeDeviceKeys(request.body, for: request.caller, answer: $2) } },
         Route(
             "getKeyset", .get, "/v1/keyset", tag: "Keys", "Which public keys are genuine",
             means:
@@ -109,7 +114,7 @@ extension Route {
                 .ok("Proposed; another caller must bring it too.", Samples.keysetProposed, status: 202),
             ],
             problems: [.wrongState]
-        ) { .adoptKeyset($0.body) },
+        ) { request in .run { $0.adoptKeyset(request.body, for: request.caller, answer: $2) } },
         Route(
             "runDrift", .post, "/v1/drift", tag: "Drift", "Begin a drift audit over all recipients",
             means:
@@ -147,7 +152,7 @@ extension Route {
             body: .json(PolicyActivateBody.self, "A reviewed bundle"),
             answers: [.ok("In force.", Samples.policyActivated)],
             problems: [.policyMismatch, .policyRefused]
-        ) { .activate($0.body) },
+        ) { request in .run { $0.activate(request.body, for: request.caller, answer: $2) } },
         Route(
             "getCheckpoint", .get, "/v1/trail/checkpoint", tag: "Trail", "The newest signed checkpoint",
             means:
@@ -201,18 +206,18 @@ extension Route {
             }),
     ]
 
-    private static func changeKey(_ key: String, _ event: KeyEvent, _ body: KeyChangeBody) -> RouteAction {
-        .changeKey(KeyChangeOrder(key: key, event: event, cause: .request, isDryRun: body.isDryRun))
+    private static func changeKey(
+        _ key: String, _ event: KeyEvent, because cause: KeyCause = .request, isDryRun: Bool,
+        by caller: CallerName
+    ) -> RouteAction {
+        let order = KeyChangeOrder(key: key, event: event, cause: cause, isDryRun: isDryRun)
+        return .run { $0.changeKey(order, for: caller, answer: $2) }
     }
 }
 
 extension KeyCause {
     init(_ cause: KeyRevokeBody.Cause) {
-        switch cause {
-        case .compromised: self = .compromised
-        case .lost: self = .lost
-        case .retired: self = .retired
-        }
+        self.init(rawValue: cause.rawValue)!
     }
 }
 

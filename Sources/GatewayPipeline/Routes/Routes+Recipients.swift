@@ -56,7 +56,7 @@ extension Route {
             means:
                 "Destroys the key and the mapping that link the trail's pseudonym to the person, and everything held. The trail still verifies; the person is simply unknown from now on.",
             grants: CallerAct.deleteRecipient.grants, answers: [.recorded], problems: [.notFound]
-        ) { _, user in .erase(user) },
+        ) { request, user in .run { $0.erase(user, for: request.caller, answer: $2) } },
         importPeople,
         Route(
             "putDevice", .put, "/v1/recipients/{user}/devices/{device}", .user, .device, tag: "Recipients",

@@ -107,7 +107,13 @@ extension Route {
                 )),
             answers: [.ok("What the gate would decide.", Samples.explanation)],
             problems: [.grantMissing, .notFound, .rateLimited, .trailBehind]
-        ) { .explain($0.body, in: $0.query) },
+        ) { request in
+            .run { gateway, listener, answer in
+                gateway.explain(
+                    request.body, in: request.query, for: request.caller, request.grants, over: listener,
+                    answer: answer)
+            }
+        },
         Route(
             "acknowledgeEvent", .post, "/v1/sends/acknowledge", tag: "Sends",
             "Say that something need not be told any more",
