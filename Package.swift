@@ -98,7 +98,7 @@ let package = Package(
 
         // Layer 1: what OpenSSL does, up to the sealed envelope; one meaning each, pure, siblings that never import each other.
         module("OpenSSLCrypto", ["COpenSSL", "CSodium", "GateVocabulary", "SealedFormat"]),
-        module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"]),
+        module("PayloadComposition", ["CanonicalJSON", "GateVocabulary", "SealedFormat"], computes: false),
         module("KeyLifecycle", ["CanonicalJSON", "GateVocabulary", "SealedFormat"], computes: false),
         module(
             "CourierModel",
@@ -115,8 +115,12 @@ let package = Package(
         // decide, and the law that it is held against, which cannot ask it; the YAML that bundles and configurations are
         // written in.
         module(
-            "AuditTrail", ["CanonicalJSON", "GateRecords", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"]),
-        module("WireProtocol", ["CanonicalJSON", "GateRecords", "GateVocabulary", "SealedFormat"]),
+            "AuditTrail",
+            ["CanonicalJSON", "GateRecords", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"],
+            computes: false),
+        module(
+            "WireProtocol", ["CanonicalJSON", "GateRecords", "GateVocabulary", "SealedFormat"],
+            computes: false),
         module("CompliancePolicy", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module("PolicyStatutes", ["BundleModel", "CanonicalJSON", "GateVocabulary"]),
         module(
@@ -133,7 +137,7 @@ let package = Package(
                 "GateVocabulary",
                 "PayloadComposition",
                 "SealedFormat",
-            ]),
+            ], computes: false),
 
         // Layer 5: every command as a pure step; replay from genesis.
         module(
@@ -173,7 +177,7 @@ let package = Package(
             [
                 "CSQLite", "GateSteps", "GateVocabulary", "GatewayPipeline", "OpenSSLCrypto",
                 "GateRecords",
-            ], isConfined: true),
+            ], computes: false, isConfined: true),
         module(
             "TrailDirectory",
             ["AuditTrail", "GateVocabulary", "OpenSSLCrypto", "SealedFormat"], computes: false),
@@ -183,7 +187,7 @@ let package = Package(
                 "AuditTrail", "BundleModel", "CanonicalJSON", "CompliancePolicy",
                 "GateVocabulary",
                 "OpenSSLCrypto", "PolicyPages", "SealedFormat",
-            ]),
+            ], computes: false),
         module("ConfigurationPages", ["BundleModel", "CanonicalJSON", "PolicyPages"], computes: false),
         module(
             "KeyFiles",
@@ -221,7 +225,8 @@ let package = Package(
             ], computes: false),
         module(
             "ImportFiles",
-            ["BundleModel", "CanonicalJSON", "ConfigurationPages", "GateVocabulary", "WireProtocol"]),
+            ["BundleModel", "CanonicalJSON", "ConfigurationPages", "GateVocabulary", "WireProtocol"],
+            computes: false),
         module(
             "GateBench",
             [

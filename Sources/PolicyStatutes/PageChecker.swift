@@ -343,7 +343,7 @@ final class PageChecker {
         func rank(_ sensitivity: Sensitivity) -> Int { Sensitivity.allCases.firstIndex(of: sensitivity)! }
         for name in summaries {
             guard let summary = bundle.types[name] else { continue }
-            let members = bundle.types.values.filter { type in
+            let members = types.filter { type in
                 guard let page = bundle.categories[type.category] else { return false }
                 let isLimited =
                     bundle.limits.everything != nil || bundle.limits.categories[type.category] != nil

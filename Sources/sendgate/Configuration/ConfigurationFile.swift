@@ -1,5 +1,4 @@
 import BundleModel
-import CanonicalJSON
 import ConfigurationPages
 
 /// The file an operator writes, read as strictly as a page of the bundle: no aliases, no repeated keys, no
