@@ -51,7 +51,7 @@ demo: install-demo
 test: install-demo
 	@rm -rf $(TIMES)/steps.tsv; mkdir -p $(TIMES)
 	$(call timed,lint,$(MAKE) --no-print-directory lint)
-	$(call timed,build beside peers,$(call beside,$(MAKE) --no-print-directory install-test peers,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests))
+	$(call timed,build beside peers,$(call beside,$(MAKE) --no-print-directory install-test && $(MAKE) --no-print-directory peers,swift build $(SWIFT_FLAGS) $(DEBUG_FLAGS) --build-tests))
 	SENDGATE_PEERS="$(abspath $(PEERS))" python3 Tests/run_tests.py $(BUNDLE) $(TIMES) all
 
 # The long forms, whole: all the parts that have not passed since the last build, or `PART=kills` alone; see `SOAK` in

@@ -159,14 +159,17 @@ package final class MappingReader {
     }
 
     /// Texts, or one text in place of a list.
-    package func list(_ key: String) -> [String] { words(key).map(\.text) }
-
-    package func words(_ key: String) -> [Word] {
-        let place = place(of: key)
+    package func list(_ key: String) -> [String] {
         guard let node = value(key) else { return [] }
-        guard case .list = node.value else { return word(key, node, at: place).map { [$0] } ?? [] }
+        guard case .list = node.value else { return text(key).map { [$0] } ?? [] }
+        return words(key).map(\.text)
+    }
+
+    /// A list of texts.
+    package func words(_ key: String) -> [Word] {
+        guard let node = value(key) else { return [] }
         return elements(of: node, key, countMax: Self.listCountMax)
-            .compactMap { word(key, $0, at: $0.location.map { "\($0)" } ?? place) }
+            .compactMap { word(key, $0, at: $0.location.map { "\($0)" } ?? place(of: key)) }
     }
 
     private func elements(of node: PolicyNode, _ key: String, countMax: Int) -> [PolicyNode] {
@@ -184,7 +187,15 @@ package final class MappingReader {
     /// A list of mappings.
     package func mappings(_ key: String, countMax: Int) -> [MappingReader] {
         guard let node = value(key) else { return [] }
-        return elements(of: node, key, countMax: countMax).map { reader($0, full(key), at: place(of: key)) }
+        return elements(of: node, key, countMax: countMax).compactMap { element in
+            guard case .mapping = element.value else {
+                refuse(
+                    key, "must be a list of mappings, and has \(element.shapeName) in it",
+                    at: element.location.map { "\($0)" })
+                return nil
+            }
+            return reader(element, full(key), at: place(of: key))
+        }
     }
 
     private func reader(_ node: PolicyNode, _ name: String, at place: String) -> MappingReader {

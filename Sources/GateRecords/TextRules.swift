@@ -105,12 +105,14 @@ extension TextRule {
 
     /// 32 bytes in base64url without padding: an X25519 public key, or a proof of possession. The last
     /// character carries four bits and two zeros; any other ending would be a second spelling.
-    package static let base64url32 = base64url32 { _ in nil }
+    package static let base64url32 = base64urlKey(advice: { _ in nil })
 
     /// ``base64url32`` for a public key.
-    package static let base64urlX25519Key = base64url32 { wrapping(of: $0, around: "32 bytes of the key") }
+    package static let base64urlX25519Key = base64urlKey(advice: {
+        wrapping(of: $0, around: "32 bytes of the key")
+    })
 
-    private static func base64url32(_ advice: @escaping @Sendable (String) -> String?) -> TextRule {
+    private static func base64urlKey(advice: @escaping @Sendable (String) -> String?) -> TextRule {
         ascii(
             "32 bytes as 43 characters of base64url without padding", lengths: 43...43,
             pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$", advice: advice

@@ -43,5 +43,6 @@ package enum PercentEncoding {
         return high << 4 | low
     }
 
+    /// RFC 3986 section 2.3.
     package static func isUnreserved(_ byte: UInt8) -> Bool { byte.isAlphanumeric || byte.isOneOf("-._~") }
 }

@@ -199,7 +199,7 @@ package final class Gateway: RequestHandler {
         if let count = unknownPeers.record(peer.credentials.userID, at: uptime) {
             // The count may be of many uids; then this peer is only one of them.
             let isOwn = count.key == peer.credentials.userID
-            record(count, by: isOwn ? peer : nil)
+            recordUnknownPeer(count, last: isOwn ? peer : nil)
         }
         return Problem(
             .unknownPeer, detail: "uid \(peer.credentials.userID) is bound to no caller on this socket")

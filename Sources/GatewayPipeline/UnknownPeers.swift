@@ -15,7 +15,8 @@ extension Gateway {
     /// Records how often a uid that belongs to no caller tried the socket.
     ///
     /// - Parameter peer: The one that tried last, as far as it is known.
-    func record(_ count: UnknownPeerMeter.Count, by peer: Peer?, in lane: EngineLane = .general) {
+    func recordUnknownPeer(_ count: UnknownPeerMeter.Count, last peer: Peer?, in lane: EngineLane = .general)
+    {
         engine.submit(in: lane, refused: { [unknownPeers] _ in unknownPeers.refused(count) }) {
             [unknownPeers] batch in
             let entry = UnknownPeerEntry(
@@ -34,10 +35,10 @@ extension Gateway {
         // The last go before the stop, which is in that lane too.
         let lane: EngineLane = isLast ? .security : .general
         for count in unknownPeers.takeDue(at: uptime, isLast: isLast) {
-            record(count, by: nil, in: lane)
+            recordUnknownPeer(count, last: nil, in: lane)
         }
         for count in explanations.takeDue(at: uptime, isLast: isLast) {
-            record(count, in: lane)
+            recordExplanations(count, in: lane)
         }
     }
 }

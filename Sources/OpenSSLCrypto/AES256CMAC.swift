@@ -17,7 +17,7 @@ package struct AES256CMAC: ~Copyable {
 
     /// - Parameter key: Exactly 32 bytes.
     package init(_ key: SecretBytes) throws {
-        let context = try FetchedCipher.aes256CBC.makeContext(key, nonce: Self.zero)
+        let context = try FetchedCipher.aes256CBC.makeEncryptingContext(key, nonce: Self.zero)
         guard EVP_CIPHER_CTX_set_padding(context, 0) == 1 else {
             EVP_CIPHER_CTX_free(context)
             throw OpenSSLError.lastFailure(of: "start the cipher")

@@ -15,7 +15,7 @@ package struct AES256GMAC: ~Copyable {
 
     /// - Parameter key: Exactly 32 bytes, for nothing else.
     package init(_ key: SecretBytes) throws {
-        context = try FetchedCipher.aes256GCM.makeContext(key, nonce: nil)
+        context = try FetchedCipher.aes256GCM.makeEncryptingContext(key, nonce: nil)
     }
 
     deinit { EVP_CIPHER_CTX_free(context) }

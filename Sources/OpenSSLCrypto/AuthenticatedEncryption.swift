@@ -80,7 +80,7 @@ struct FetchedCipher: @unchecked Sendable {
     /// - Parameters:
     ///   - key: Exactly 32 bytes.
     ///   - nonce: `nil` where each message brings its own.
-    func makeContext(_ key: SecretBytes, nonce: [UInt8]?) throws -> OpaquePointer {
+    func makeEncryptingContext(_ key: SecretBytes, nonce: [UInt8]?) throws -> OpaquePointer {
         guard key.count == AEADAlgorithm.keyByteCount else {
             throw OpenSSLError.wrongByteCount(
                 what: "an AES-256 key", expected: AEADAlgorithm.keyByteCount, actual: key.count)
@@ -179,7 +179,7 @@ package final class AES256GCMContexts {
         EVP_CIPHER_CTX_free(opening)
     }
 
-    private func makeContext(
+    private func makeKeyedContext(
         _ start: (_ context: OpaquePointer, _ cipher: OpaquePointer, _ key: UnsafePointer<UInt8>?) -> Int32
     ) throws -> OpaquePointer {
         try FetchedCipher.aes256GCM.makeContext { context, cipher in
@@ -196,7 +196,7 @@ package final class AES256GCMContexts {
         into output: UnsafeMutableRawBufferPointer
     ) throws {
         precondition(output.count == plaintext.count + AES256GCMKey.overheadByteCount)
-        let context = try sealing ?? makeContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
+        let context = try sealing ?? makeKeyedContext { EVP_EncryptInit_ex2($0, $1, $2, nil, nil) }
         sealing = context
         let nonce = UnsafeMutableRawBufferPointer(rebasing: output[..<AEADAlgorithm.nonceByteCount])
         try SecureRandom.fill(nonce)
@@ -212,7 +212,7 @@ package final class AES256GCMContexts {
         guard plaintextCount >= 0, sealed.count <= Int(Int32.max) else {
             throw OpenSSLError.authenticationFailed
         }
-        let context = try opening ?? makeContext { EVP_DecryptInit_ex2($0, $1, $2, nil, nil) }
+        let context = try opening ?? makeKeyedContext { EVP_DecryptInit_ex2($0, $1, $2, nil, nil) }
         opening = context
         return try sealed.withUnsafeBytes { sealed in
             let nonce = sealed.bytePointer!

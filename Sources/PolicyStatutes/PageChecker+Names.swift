@@ -149,7 +149,7 @@ extension PageChecker {
 
     private func checkSensitivity(_ type: NotificationType) {
         guard type.sensitivity != .high else { return }
-        func isLow(_ why: String, law: String) {
+        func demandHigh(_ why: String, law: String) {
             flaw(
                 StatuteBook.page(of: type.id), ["sensitivity"],
                 "is `\(type.sensitivity.rawValue)`, and \(why)",
@@ -157,19 +157,20 @@ extension PageChecker {
         }
         let consent = NamedTypes.consent(for: type.id)
         if consent?.tellsOfHealth == true || restsOnExplicitConsent(type) != nil {
-            return isLow("the type tells of what needs explicit consent", law: "GDPR Arts. 9(1) and 32(1)")
+            return demandHigh(
+                "the type tells of what needs explicit consent", law: "GDPR Arts. 9(1) and 32(1)")
         }
         if let row = NamedTypes.high.first(where: {
             NamedTypes.covers($0.names, type.id) && !NamedTypes.covers($0.except, type.id)
         }) {
-            return isLow("`\(type.id)` is not for whoever sees the screen", law: row.law)
+            return demandHigh("`\(type.id)` is not for whoever sees the screen", law: row.law)
         }
         if type.purpose != nil, type.category != .marketing {
-            return isLow(
+            return demandHigh(
                 "the type needs a consent of its own", law: "GDPR Arts. 9(1) and 32(1), PSD2 Art. 67(2)(a)")
         }
         if type.category != .marketing, type.params.values.contains(where: { $0.kind == .money }) {
-            return isLow("the type carries an amount", law: "GDPR Art. 32(1); SG-0006, 7")
+            return demandHigh("the type carries an amount", law: "GDPR Art. 32(1); SG-0006, 7")
         }
     }
 

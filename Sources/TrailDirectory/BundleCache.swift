@@ -19,7 +19,8 @@ struct HeldBundle: Sendable {
             throw TrailDamage.missing(wanted)
         }
         path = found.isFull ? wanted.full : wanted
-        bytes = Array(buffer.prefix(found.count))
+        buffer.removeLast(buffer.count - found.count)
+        bytes = buffer
         tile = try reader.readTile(.tile(level: 0, index: index >> 8, width: path.width))
         // A bundle that ends early still gives what stands before its end; the damage is at what is asked for.
         ranges = EntryBundle.ranges(in: bytes)

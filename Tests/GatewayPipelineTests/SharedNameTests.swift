@@ -24,4 +24,9 @@ import WireProtocol
         for state in ConsentBody.State.allCases { #expect(state.ledgerState.rawValue == state.rawValue) }
         for cause in KeyRevokeBody.Cause.allCases { #expect(KeyCause(cause).rawValue == cause.rawValue) }
     }
+
+    @Test func `what becomes of a send, and who is reached by it, has one name`() {
+        for event in ReceiptBody.Event.allCases { #expect(event.eventKind.rawValue == event.rawValue) }
+        for channel in Channel.allCases { #expect(DischargeMeans(channel).channel == channel) }
+    }
 }

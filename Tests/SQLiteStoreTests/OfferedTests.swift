@@ -85,8 +85,16 @@ import Testing
                 #expect(RangeSet(bytes: ranges.bytes) == ranges)
             }
         }
-        for bytes in [[UInt8](repeating: 0, count: 8), [UInt8](repeating: 0, count: 32)] {
-            #expect(RangeSet(bytes: bytes) == nil)
+        // A torn pair; a number below 0, above the largest and the largest there is; two ranges that meet, that touch and that
+        // stand in the wrong order; and one that ends before it begins.
+        #expect(RangeSet(bytes: [UInt8](repeating: 0, count: 8)) == nil)
+        let damaged: [[Int64]] = [
+            [-1, 3], [0, StoredRow.countMax + 1], [0, .max], [0, 3, 3, 5], [0, 3, 4, 5], [7, 9, 0, 3],
+            [3, 2],
+        ]
+        for bounds in damaged {
+            let bytes = bounds.flatMap { bound in withUnsafeBytes(of: bound.bigEndian) { Array($0) } }
+            #expect(RangeSet(bytes: bytes) == nil, "\(bounds)")
         }
     }
 }

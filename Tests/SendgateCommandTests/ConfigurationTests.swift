@@ -283,6 +283,22 @@ import UnixSocketEndpoint
         #expect(found.contains { $0.message == "`policies` is not set" })
     }
 
+    /// One user in place of a list is not guessed at: a comma in it would be a second one.
+    @Test(arguments: [
+        ("users: [1002]", "users: 1002", "`hop.users` must be a list, and is a number"),
+        ("users: [1002]", "users: \"1002,1003\"", "`hop.users` must be a list, and is a text"),
+        ("groups: [1010]", "groups: 1010", "`callers.payments.groups` must be a list, and is a number"),
+        ("users: [1004, 1005]", "users: 1004", "`listeners.users` must be a list, and is a number"),
+        (
+            "listeners:", "listeners:\n  - /run/x.sock",
+            "`listeners` must be a list of mappings, and has a text in it"
+        ),
+    ])
+    func `a list is written as a list`(old: String, new: String, message: String) throws {
+        let found = try diagnostics(Self.complete.replacingOccurrences(of: old, with: new))
+        #expect(found.contains { $0.message == message }, "\(found)")
+    }
+
     @Test(arguments: [
         (
             "outbox_messages: 5000", "outbox_mesages: 5000", "limits.outbox_mesages",

@@ -12,7 +12,7 @@ package struct TextRule: Sendable {
     package let check: @Sendable (Span<UInt8>) -> Bool
 
     /// - Parameters:
-    ///   - lengths: In characters. The check holds them too.
+    ///   - lengths: In characters, for the schema; `check` has to hold them itself.
     ///   - pattern: ECMA-262, anchored at both ends.
     ///   - others: Keywords of JSON Schema besides lengths and pattern.
     package init(

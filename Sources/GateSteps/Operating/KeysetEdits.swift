@@ -73,7 +73,7 @@ extension StepContext {
             memory.setSetting(KeysetSettings.proposal, to: nil)
         } else {
             let next = StoredProposal(content: digest, by: .init(caller: caller, at: now))
-            memory.setSetting(KeysetSettings.proposal, to: next.text(of: KeysetSettings.digest))
+            memory.setSetting(KeysetSettings.proposal, to: next.text(contentKey: KeysetSettings.contentKey))
         }
         let trail = try record(
             KeysetEntry(
@@ -121,8 +121,8 @@ extension StepContext {
 private enum KeysetSettings {
     static let note = "keyset"
     static let proposal = "keyset_proposal"
-    /// What is kept of a keyset that waits for its second caller: the SHA-256 of the signed note, hexadecimal.
-    static let digest = "digest"
+    /// Under what name a proposal has the SHA-256 of the signed note, hexadecimal.
+    static let contentKey = "digest"
 }
 
 extension GateMemory {
@@ -153,7 +153,7 @@ extension RecordReading {
 
     fileprivate func keysetProposal() throws -> StoredProposal? {
         try setting(KeysetSettings.proposal, orDamaged: "it holds no proposal") {
-            StoredProposal(text: $0, of: KeysetSettings.digest)
+            StoredProposal(text: $0, contentKey: KeysetSettings.contentKey)
         }
     }
 }

@@ -41,7 +41,7 @@ package struct FactsLoading {
     ///
     /// - Parameters:
     ///   - destination: `nil` where the recipient is unknown, or has none on the channel.
-    ///   - missing: What is known in its place.
+    ///   - missing: The fact of the destination then.
     func facts(
         _ common: Common, person: RecipientSnapshot?, destination: Destination?,
         orElse missing: DestinationFact = .unknown, in store: some RecordReading

@@ -81,12 +81,12 @@ struct SendComposer {
         // By themselves: a closure below that named a property would take a copy of the whole composer.
         let (now, category, settings) = (now, terms.type?.category, step.settings)
         var key: SealingKey?
-        if terms.needs?.deviceKey == true, case .device = destination {
-            key = try person.state.sealingKey(of: destination.tag).record.map {
-                SealingKey(
-                    id: $0.key, suite: try $0.sealingSuite, publicKey: $0.publicKey,
-                    rotateBy: rotationTime(of: $0))
-            }
+        if terms.needs?.deviceKey == true, case .device = destination,
+            let record = person.state.sealingKey(of: destination.tag).record
+        {
+            key = SealingKey(
+                id: record.key, suite: try record.sealingSuite, publicKey: record.publicKey,
+                rotateBy: rotationTime(of: record))
         }
         // A send that its caller may not make is not composed, and a text that cannot be written has no size: the gate that
         // gives the reason comes before the size gate.

@@ -41,7 +41,7 @@ extension StepContext {
     /// Receipts come late, twice and in any order, so each stands for itself; a repeated one is answered with the
     /// entry of the first.
     ///
-    /// - Throws: ``Problem`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalid`
+    /// - Throws: ``Problem`` `notFound` for a destination that the send did not go to, `eventInFuture`, `invalidRequest`
     ///   for a time before the send's, and `wrongState` where the message never left, or has ``receiptCountMax``
     ///   receipts and one of this event among them.
     package func addReceipt(_ body: ReceiptBody, by caller: CallerName, at now: Instant) throws -> Recorded {

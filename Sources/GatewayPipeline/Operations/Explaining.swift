@@ -71,7 +71,7 @@ extension Gateway {
                 ).answer)
         }
         if let count = explanations.record(caller, at: uptime) {
-            record(count)
+            recordExplanations(count)
         }
         let dependencies = dependencies
         read(for: caller, answer: answer) { reading in
@@ -82,9 +82,9 @@ extension Gateway {
     }
 
     /// Records that a caller had decisions about stored people explained, and how many.
-    func record(_ count: ExplanationMeter.Count, in lane: EngineLane = .general) {
+    func recordExplanations(_ count: ExplanationMeter.Count, in lane: EngineLane = .general) {
         engine.submit(
-            ClosureOperation(
+            InlineOperation(
                 caller: count.key, lane: lane, refused: { [explanations] _ in explanations.refused(count) }
             ) { [explanations] batch in
                 try batch.step {

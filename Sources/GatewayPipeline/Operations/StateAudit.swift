@@ -1,7 +1,7 @@
 package import GateSteps
 package import GateVocabulary
 import KeyLifecycle
-import GateRecords
+package import GateRecords
 import SealedFormat
 
 /// Holds what is stored against what the trail tells: whether the state is what happened.
@@ -280,5 +280,26 @@ extension ConsentRecord {
         record.id = ""
         record.entryIndex = 0
         return record
+    }
+}
+
+extension Engine {
+    /// Switches marketing off for a person of whom is stored what did not happen (``StateAudit``). The next pass does it again,
+    /// where they switched it on and the difference is still there.
+    ///
+    /// - Parameter ends: How long the person's ledgers are; the choices are appended after them.
+    package func closeMarketing(
+        of subject: SubjectID, behind ends: LedgerEnds, finished: @escaping @Sendable (EngineFailure?) -> Void
+    ) {
+        submit(in: .general, scans: true, finished: finished) { batch in
+            for channel in Channel.allCases {
+                do {
+                    try batch.step { try $0.closeMarketing(channel, of: subject, behind: ends, at: $0.now()) }
+                } catch let error as StoreError where error.damage != nil {
+                    // Nothing is decided on what cannot be read.
+                    continue
+                }
+            }
+        }
     }
 }

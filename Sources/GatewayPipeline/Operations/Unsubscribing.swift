@@ -109,7 +109,7 @@ package final class LinkHandler: UnsubscribeHandler {
         _ change: @escaping @Sendable (StepContext, Tag, Instant) throws -> LinkAnswer?
     ) {
         gateway.engine.submit(
-            ClosureOperation(
+            InlineOperation(
                 lane: .general, asks: [.unsubscribeLink(id)], refused: { _ in reply(.busy) }
             ) { [self] batch in
                 let answer: LinkAnswer?

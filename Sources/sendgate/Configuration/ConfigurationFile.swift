@@ -73,7 +73,7 @@ struct ConfigurationFile: Sendable {
 
     private static func word(_ setting: Setting, in page: MappingReader) -> Word? {
         guard setting.isList else { return page.word(setting.name) }
-        let texts = page.list(setting.name)
+        let texts = page.words(setting.name).map(\.text)
         guard page.has(setting.name) else { return nil }
         return Word(text: texts.joined(separator: ","), place: page.place(of: setting.name))
     }

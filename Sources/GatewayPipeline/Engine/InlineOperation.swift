@@ -1,9 +1,8 @@
-package import GateRecords
 package import GateSteps
-package import GateVocabulary
+import GateVocabulary
 
 /// An operation that is built where it is submitted: most often what the gateway writes on its own account.
-struct ClosureOperation: EngineOperation {
+struct InlineOperation: EngineOperation {
     var caller: CallerName?
     let lane: EngineLane
     var asks: [Ask] = []
@@ -26,7 +25,7 @@ extension Engine {
         in lane: EngineLane, scans: Bool = false, refused: @escaping @Sendable (EngineFailure) -> Void,
         work: @escaping @Sendable (_ batch: Batch) throws -> EngineOperation.Completion
     ) {
-        submit(ClosureOperation(lane: lane, scans: scans, refused: refused, work: work))
+        submit(InlineOperation(lane: lane, scans: scans, refused: refused, work: work))
     }
 
     /// - Parameter finished: Called with `nil` once the batch is durable.
@@ -37,25 +36,6 @@ extension Engine {
         submit(in: lane, scans: scans, refused: finished) { batch in
             try work(batch)
             return { _ in finished(nil) }
-        }
-    }
-
-    /// Switches marketing off for a person of whom is stored what did not happen (``StateAudit``). The next pass does it again,
-    /// where they switched it on and the difference is still there.
-    ///
-    /// - Parameter ends: How long the person's ledgers are; the choices are appended after them.
-    package func closeMarketing(
-        of subject: SubjectID, behind ends: LedgerEnds, finished: @escaping @Sendable (EngineFailure?) -> Void
-    ) {
-        submit(in: .general, scans: true, finished: finished) { batch in
-            for channel in Channel.allCases {
-                do {
-                    try batch.step { try $0.closeMarketing(channel, of: subject, behind: ends, at: $0.now()) }
-                } catch let error as StoreError where error.damage != nil {
-                    // Nothing is decided on what cannot be read.
-                    continue
-                }
-            }
         }
     }
 }
