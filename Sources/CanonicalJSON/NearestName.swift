@@ -1,10 +1,13 @@
 /// The known name a misspelled one was probably meant to be.
 package enum NearestName {
+    /// - Parameter editCountMax: Two, so that long names of something else are no misspelling; a mere hint may reach farther.
     /// - Returns: `nil` when none is within a third of its length in edits, and at least one.
-    package static func to(_ name: String, among known: some Sequence<String>) -> String? {
+    package static func to(
+        _ name: String, among known: some Sequence<String>, editCountMax: Int = 2
+    ) -> String? {
         var best: (name: String, distance: Int)?
         for candidate in known {
-            let distanceMax = max(1, candidate.utf8.count / 3)
+            let distanceMax = min(editCountMax, max(1, candidate.utf8.count / 3))
             // Each byte more or less is an edit. Most names are told apart by this alone.
             guard abs(name.utf8.count - candidate.utf8.count) <= distanceMax else { continue }
             let distance = distance(Array(name.utf8), Array(candidate.utf8))

@@ -355,7 +355,7 @@ extension ObjectShape {
     private func unknown(_ key: String) -> Violation {
         let names = members.map(\.name)
         let hint =
-            NearestName.to(key, among: names).map { "did you mean `\($0)`?" }
+            NearestName.to(key, among: names, editCountMax: .max).map { "did you mean `\($0)`?" }
             ?? "known are \(names.map { "`\($0)`" }.joined(separator: ", "))"
         return Violation.here("nothing of the name `\(Violation.quotable(key))` is known here; \(hint)")
             .inside(JSONPointer.root.appending(key))
