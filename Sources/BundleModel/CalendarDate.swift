@@ -11,7 +11,7 @@ package struct CalendarDate: Hashable, Comparable, Sendable, CustomStringConvert
 
     /// - Parameter text: `YYYY-MM-DD` of a day that exists; any other spelling is refused.
     package init?(_ text: String) {
-        // Of ten bytes the reader of times takes no other spelling of a date.
+        // `Instant(rfc3339:)` takes no other spelling of a date with ten bytes.
         guard text.utf8.count == 10, let instant = Instant(rfc3339: "\(text)T00:00:00Z") else { return nil }
         self.instant = instant
     }
@@ -40,7 +40,7 @@ package struct CalendarDate: Hashable, Comparable, Sendable, CustomStringConvert
 
     /// Minutes after midnight of `HH:MM`, 00:00 to 23:59; `nil` for any other spelling.
     package static func minutes(ofDay text: String) -> Int? {
-        // Of five bytes it takes no seconds and no zone.
+        // `Instant(rfc3339:)` takes no seconds and no zone in five bytes.
         guard text.utf8.count == 5 else { return nil }
         return Instant(rfc3339: "1970-01-01T\(text):00Z").map { Int($0.seconds / 60) }
     }

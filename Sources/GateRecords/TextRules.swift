@@ -18,7 +18,7 @@ extension TextRule {
     ) { bytes in
         guard (1...128).contains(bytes.count),
             let characterCount = characterCount(of: bytes, without: .allControls),
-            // As many characters as bytes: ASCII.
+            // An id with as many characters as bytes is ASCII.
             characterCount == bytes.count || characterCount <= 32
         else { return false }
         return
@@ -64,7 +64,7 @@ extension TextRule {
     package static let paramText = anyScript(
         "at most 4096 characters without U+0000", lengths: 0...4096, pattern: #"^[^\u0000]*$"#, without: .nul)
 
-    /// What a text of any script must not have.
+    /// The characters that a rule of ``anyScript(_:lengths:pattern:without:)`` refuses.
     private enum Forbidden {
         case nul
         /// U+0000 to U+001F but U+000A.
@@ -278,13 +278,13 @@ extension TextRule {
     private static let addExpo =
         "this is a token of Expo's push service: add `provider` with the value `expo`"
 
-    /// What a recipient answered: ten joined text messages of 160 characters, or the first line of an e-mail. Anything without
+    /// The text of a reply: ten joined text messages of 160 characters, or the first line of an e-mail. Anything without
     /// U+0000, which no body that is read has; an empty text included: what it says decides what becomes of it.
     package static let replyText = anyScript(
         "a text of at most 1600 characters: a longer one is passed on cut short, because only its beginning counts",
         lengths: 0...1600, pattern: #"^[^\u0000]*$"#, without: .nul)
 
-    /// Who answered: at most a line of a message (RFC 5322 section 2.1.1), which a `From` may fill. Anything, also what is no
+    /// The sender of a reply: at most a line of a message (RFC 5322 section 2.1.1), which a `From` may fill. Anything, also what is no
     /// address: no reply is refused for how its sender is written.
     package static let sender = anyScript(
         "at most 998 characters, as long as a line of a message may be", lengths: 0...998,

@@ -27,7 +27,7 @@ package struct DriftRun: Hashable, Sendable {
     package var resolvedCount: Int64 = 0
     /// `nil` while it is under way.
     package var finishedAt: Instant?
-    /// Of the newest finished run before it that recorded what it found; `nil` before the first.
+    /// The times of the newest finished run before this one that recorded its findings; `nil` before the first.
     private var earlierStartedAt: Instant?
     private var earlierFinishedAt: Instant?
 

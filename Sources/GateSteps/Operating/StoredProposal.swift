@@ -2,9 +2,9 @@ import CanonicalJSON
 import GateVocabulary
 import KeyLifecycle
 
-/// What one caller proposed, and another has to bring as well. Kept as a setting.
+/// The proposal of one caller, which another has to bring as well. It is kept as a setting.
 struct StoredProposal {
-    /// What must be the same when the other brings it.
+    /// The text that must be the same when the other caller brings it.
     var content: String
     var by: GatewayKey.Proposal
 }

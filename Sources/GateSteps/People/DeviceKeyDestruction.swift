@@ -3,9 +3,10 @@ import KeyLifecycle
 package import GateRecords
 import WireProtocol
 
-/// Where the proposal of one caller to destroy a device key is kept, which another has to follow: in a setting beside the person,
-/// because it is no part of what is known of them. It is of the key in the state that it was in: with any change of the key it is
-/// over.
+/// The settings that keep the proposal of one caller to destroy a device key, which another has to follow.
+///
+/// They stand beside the person, because a proposal is no part of what is known of them. It is of the key in the state that it was
+/// in: with any change of the key it is over.
 private enum DestructionSettings {
     static func setting(_ key: KeyID) -> String { "\(settingNames.lowerBound)\(key.hexadecimal)" }
     static let settingNames = "destruction "..<"destruction!"
