@@ -42,10 +42,9 @@ extension Outcome {
 }
 
 extension GateResult.Verdict {
-    /// How cases spell it.
-    static let named: [String: GateResult.Verdict] = [
-        "pass": .pass, "fail": .fail, "not_applicable": .notApplicable,
-    ]
+    /// The verdicts by their ``name``, as cases spell them.
+    static let named = Dictionary(
+        uniqueKeysWithValues: [Self.pass, .fail, .notApplicable].map { ($0.name, $0) })
 
     fileprivate static let shape = Shape.choice(named.keys.sorted())
 }
